@@ -22,8 +22,8 @@ from pathlib import Path
 
 from barnabas.access.cluster_state import ClusterState
 from barnabas.access.desired_state import DesiredState
+from barnabas.access.desired_state_scope import AclScope, NamePattern, Scope
 from barnabas.access.plan import make_plan
-from barnabas.access.scope import AclScope, NamePattern, Scope
 from barnabas.common.acl import AclBinding, AclOperation, AclPermissionType
 from barnabas.common.resource import PatternType, ResourceType
 from bench.authorizer_shapes import make_shape

@@ -15,9 +15,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from barnabas.connect.spark.kafka_settings import producer_settings, spark_consumer_options, spark_producer_options
-from barnabas.connect.spark.session import embedded_conf
-from barnabas.connect.spark.settings import SparkSettings
+from barnabas.connect_spark.queries.kafka_settings import (
+    producer_settings,
+    spark_consumer_options,
+    spark_producer_options,
+)
+from barnabas.connect_spark.sessions.spark_settings import SparkSettings
+from barnabas.connect_spark.sessions.worker_session import embedded_conf
 from barnabas.spark.connector_jars import cache_directory, connector_jars
 from barnabas.spark.java_runtime import find_java
 from barnabas.spark.spark_session import spark_session

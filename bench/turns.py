@@ -18,7 +18,7 @@ from typing import Any
 from barnabas.broker.apis import describe_topic_partitions as describing
 from barnabas.broker.apis import metadata as metadata_api
 from barnabas.common.acl import AclBinding
-from barnabas.common.long_answer import LongAnswer
+from barnabas.common.long_response import LongAnswer
 from barnabas.controller.apis import (
     alter_client_quotas,
     alter_partition,

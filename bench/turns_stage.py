@@ -26,9 +26,9 @@ from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.security.authorizer.acl_publisher import AclPublisher
 from barnabas.security.authorizer.standard_authorizer import StandardAuthorizer
 from barnabas.security.principal import ANONYMOUS
-from barnabas.server.commit_delivery import CommitDelivery
-from barnabas.server.metadata_listener import MetadataListener
-from barnabas.server.metadata_record_serde import MetadataRecordSerde
+from barnabas.server.metadata_log.commit_listener import MetadataListener
+from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
+from barnabas.server.quorum.commit_delivery import CommitDelivery
 from barnabas.storage.log_manager import LogManager
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotWriter
 from tests.unit.controller.controller_harness import ControllerHarness, context

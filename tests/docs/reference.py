@@ -14,18 +14,18 @@ from pathlib import Path
 
 from cyclopts import App
 
-from barnabas.access.file_format import json_schema
+from barnabas.access.desired_state_schema import json_schema
 from barnabas.broker.apis import SERVED_BY_BROKER
-from barnabas.cli.exit_status import TABLE
 from barnabas.cli.main import COMMANDS
 from barnabas.cli.node import HELP
-from barnabas.cli.shell_arguments import HELP as SHELL_HELP
-from barnabas.connect.worker_config_reference import connector_reference_page, worker_reference_page
+from barnabas.cli.output.exit_status import TABLE
+from barnabas.cli.shell.arguments import HELP as SHELL_HELP
+from barnabas.connect.settings.worker_config_reference import connector_reference_page, worker_reference_page
 from barnabas.network.api_handler import HandlerTable
 from barnabas.protocol.api_keys import API_TABLE
-from barnabas.server.node_collector import METRICS
-from barnabas.server.raft_handlers import QUORUM_APIS, SERVED_BY_CONTROLLER
-from barnabas.server.setting_reference import reference_page
+from barnabas.server.controller.quorum_handlers import QUORUM_APIS, SERVED_BY_CONTROLLER
+from barnabas.server.metrics.collector import METRICS
+from barnabas.server.settings.reference_page import reference_page
 
 __all__ = ["PAGES", "REFERENCE"]
 

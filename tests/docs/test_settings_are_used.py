@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.common.topic_config import TopicConfig
-from barnabas.server.node_config import PLAIN_SETTINGS
-from barnabas.server.setting_support import TOPIC_SETTINGS_WITHOUT_EFFECT
+from barnabas.server.settings.node_config import PLAIN_SETTINGS
+from barnabas.server.settings.support import TOPIC_SETTINGS_WITHOUT_EFFECT
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "barnabas"
 # These make the values, they don't use them.

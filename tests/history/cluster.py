@@ -216,7 +216,7 @@ class Cluster:
         return all(broker.disk for broker in self.brokers)
 
     def format(self) -> None:
-        from barnabas.cli.storage import random_uuid
+        from barnabas.cli.storage.command import random_uuid
 
         cluster_id = str(random_uuid())
         voters = ",".join(f"{each.node_id}@{each.address}:{random_uuid()}" for each in self.controllers)

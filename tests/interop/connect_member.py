@@ -13,15 +13,20 @@ from typing import Any, Self
 
 from barnabas.clients.client_config import client_config
 from barnabas.clients.network_client import NetworkClient
-from barnabas.connect.group.group_client import GroupClient
-from barnabas.connect.group.notices import Assigned, MembershipFailed, Notice, ReadConfigs, StopWork
-from barnabas.connect.group.protocol import ProtocolVersion
-from barnabas.connect.group.settings import GroupSettings
+from barnabas.connect.decide.backing_stores.config_records import (
+    connector_record,
+    connector_removal,
+    task_commit_record,
+    task_record,
+)
+from barnabas.connect.decide.backing_stores.config_state import ConfigState, ConnectorConfigChanged, TargetStateChanged
+from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
+from barnabas.connect.decide.group.group_settings import GroupSettings
+from barnabas.connect.decide.group.membership_events import Assigned, MembershipFailed, Notice, ReadConfigs, StopWork
 from barnabas.connect.identifiers import ConnectorTaskId
-from barnabas.connect.storage.config_records import connector_record, connector_removal, task_commit_record, task_record
-from barnabas.connect.storage.config_state import ConfigState, ConnectorConfigChanged, TargetStateChanged
-from barnabas.connect.storage.internal_topics import config_topic
-from barnabas.connect.storage.topic_log import LogRecord, TopicLog
+from barnabas.connect.run.group_client import GroupClient
+from barnabas.connect.run.internal_topics.topic_admin import config_topic
+from barnabas.connect.run.internal_topics.topic_log import LogRecord, TopicLog
 
 __all__ = ["ConnectMember"]
 

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from barnabas.access.acl_text import parse_principal, parse_resource
 from barnabas.access.explain import explain
-from barnabas.access.json_form import explanation_json, holders_json, holdings_json
+from barnabas.access.explanation_json import explanation_json, holders_json, holdings_json
 from barnabas.access.listing import of, who
-from barnabas.access.policy import Policy, Rule
-from barnabas.access.words import parse_principal, parse_resource
-from barnabas.cli.access import main
+from barnabas.access.rule_set import Policy, Rule
+from barnabas.cli.access.command import main
 from barnabas.clients.client_config import client_config
 from barnabas.clients.errors import AuthenticationFailed, ClientError, ConnectFailed, Disconnected
 from barnabas.clients.network_client import NetworkClient

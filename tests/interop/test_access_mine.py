@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.access import main as access
-from barnabas.cli.acls import main as acls
-from barnabas.cli.topics import main as topics
+from barnabas.cli.access.command import main as access
+from barnabas.cli.acls.command import main as acls
+from barnabas.cli.topics.command import main as topics
 from tests.peers.kinds import run_on_each_kind
 from tests.peers.secure import SecureNode
 from tests.peers.secure_kinds import running_kind, sasl_properties, write_properties

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.common.config_words import ConfigResourceType
+from barnabas.common.config_codes import ConfigResourceType
 from barnabas.common.errors import ErrorCode
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic

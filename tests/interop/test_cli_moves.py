@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from barnabas.cli.exit_status import DENIED
 from barnabas.cli.main import main
+from barnabas.cli.output.exit_status import DENIED
 from barnabas.common.error_code import ErrorCode
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

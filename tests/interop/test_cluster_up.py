@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.access import main as access
-from barnabas.cli.acls import main as acls
-from barnabas.cli.local_cluster_folder import read_cluster, taken_ports
-from barnabas.cli.quorum import main as quorum
-from barnabas.cli.topics import main as topics
+from barnabas.cli.access.command import main as access
+from barnabas.cli.acls.command import main as acls
+from barnabas.cli.cluster.local_folder import read_cluster, taken_ports
+from barnabas.cli.quorum.command import main as quorum
+from barnabas.cli.topics.command import main as topics
 from barnabas.clients.admin import NewTopic, SyncAdminClient
 from tests.peers.node_process import free_ports
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.configs import main
+from barnabas.cli.configs.command import main
 from tests.interop.raw_client import RawClient
 from tests.peers.admin_requests import BROKER, DELETE, SET, TOPIC, alter, create, new_topic
 from tests.peers.node_process import NodeProcess

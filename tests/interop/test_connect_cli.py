@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.connect import main
+from barnabas.cli.connect.command import main
 from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.in_process_workers import TaskLedger, in_process_worker
 

@@ -31,7 +31,7 @@ PAGES = (
     "connectors/lines/tasks/0/plan",
     "connectors/" + quote(EVIL, safe=""),
 )
-FILE_STREAM_SINK = "barnabas.connect.spark.connectors.file_stream.FileStreamSink"
+FILE_STREAM_SINK = "barnabas.connect_spark.connectors.files.file_stream.FileStreamSink"
 
 
 class _Clock:

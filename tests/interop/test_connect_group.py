@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.connect.group.notices import ProtocolChanged
-from barnabas.connect.group.protocol import ProtocolVersion
+from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
+from barnabas.connect.decide.group.membership_events import ProtocolChanged
 from tests.interop.connect_member import ConnectMember
 from tests.peers import KafkaNode, free_ports
 from tests.peers.barnabas_node import BarnabasNode

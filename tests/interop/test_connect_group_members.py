@@ -10,10 +10,10 @@ import pytest
 
 from barnabas.clients.client_config import client_config
 from barnabas.clients.network_client import NetworkClient
-from barnabas.connect.group.group_client import GroupClient
-from barnabas.connect.group.notices import Lost, Trouble
-from barnabas.connect.group.settings import GroupSettings
-from barnabas.connect.storage.config_state import ConfigState
+from barnabas.connect.decide.backing_stores.config_state import ConfigState
+from barnabas.connect.decide.group.group_settings import GroupSettings
+from barnabas.connect.decide.group.membership_events import Lost, Trouble
+from barnabas.connect.run.group_client import GroupClient
 from tests.interop.connect_member import ConnectMember
 from tests.peers import free_ports
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas

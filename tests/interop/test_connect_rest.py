@@ -14,10 +14,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from barnabas.connect.rest.listener_urls import Listener
-from barnabas.connect.rest.listening import bind
+from barnabas.connect.rest.http_listener import bind
 from barnabas.connect.rest.rest_server import RestServer
 from barnabas.connect.rest.rest_settings import RestSettings, UnusableRestSetting
+from barnabas.connect.settings.listener_urls import Listener
 from tests.peers.certificates import PASSWORD, Authority
 from tests.peers.scripted_herder import ScriptedCluster, ScriptedHerder
 

@@ -11,21 +11,21 @@ import pytest
 from barnabas.clients.client_config import client_config
 from barnabas.clients.network_client import NetworkClient
 from barnabas.clients.topic_metadata import TopicMetadataSource
+from barnabas.connect.decide.backing_stores import config_records as records
+from barnabas.connect.decide.backing_stores.config_state import ClusterConfig, ConfigState
+from barnabas.connect.decide.backing_stores.offset_state import OffsetState
+from barnabas.connect.decide.backing_stores.status_records import Status, connector_status_record, task_status_record
+from barnabas.connect.decide.backing_stores.status_state import StatusState
+from barnabas.connect.decide.session_key import SessionKey
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState, TaskState
-from barnabas.connect.session_key import SessionKey
-from barnabas.connect.storage import config_records as records
-from barnabas.connect.storage.config_state import ClusterConfig, ConfigState
-from barnabas.connect.storage.internal_topics import (
+from barnabas.connect.run.internal_topics.topic_admin import (
     config_topic,
     internal_client_properties,
     offset_topic,
     status_topic,
 )
-from barnabas.connect.storage.offset_state import OffsetState
-from barnabas.connect.storage.status_records import Status, connector_status_record, task_status_record
-from barnabas.connect.storage.status_state import StatusState
-from barnabas.connect.storage.topic_log import LogRecord, TopicLog
-from barnabas.connect.storage.topic_reader import TopicReader
+from barnabas.connect.run.internal_topics.topic_log import LogRecord, TopicLog
+from barnabas.connect.run.internal_topics.topic_reader import TopicReader
 from tests.peers import require_java
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.peers.connect_worker import ConnectWorker, worker_settings

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.clients.admin import AdminClient, NewTopic
-from barnabas.connect.storage.internal_topics import config_topic, internal_client_properties
-from barnabas.connect.storage.topic_log import LogRecord, TopicLog
+from barnabas.connect.run.internal_topics.topic_admin import config_topic, internal_client_properties
+from barnabas.connect.run.internal_topics.topic_log import LogRecord, TopicLog
 from tests.peers.barnabas_node import running_barnabas
 from tests.peers.mixed import OurBroker
 

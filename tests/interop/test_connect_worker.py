@@ -14,10 +14,10 @@ import pytest
 
 from barnabas.clients.admin.client import AdminClient
 from barnabas.clients.admin.topics import NewTopic
-from barnabas.connect import worker as worker_module
-from barnabas.connect.plugins.config_def import ConfigException
-from barnabas.connect.worker import Worker, WorkerFailed
-from barnabas.connect.worker_config import InvalidWorkerConfig, worker_config_of
+from barnabas.connect.run import worker as worker_module
+from barnabas.connect.run.worker import Worker, WorkerFailed
+from barnabas.connect.settings.plugin_config_def import ConfigException
+from barnabas.connect.settings.worker_config import InvalidWorkerConfig, worker_config_of
 from tests.peers import connect_captures
 from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.connect_worker import worker_settings

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.plugins.discovery import discover
-from barnabas.connect.plugins.registry import PluginRegistry
 from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.barnabas_worker import BarnabasWorker
 from tests.peers.connect_worker import ConnectWorker, worker_settings
@@ -133,7 +133,7 @@ def test_a_connector_whose_class_one_side_lacks_fails_there_and_nothing_goes_rou
     names = [f"{'ours' if ours_has_it else 'java'}-only-{number}" for number in range(3)]
     if not ours_has_it:
         fewer = PluginRegistry(each for each in discover() if "FileStream" not in each.name)
-        monkeypatch.setattr("barnabas.connect.worker.discover", lambda: fewer)
+        monkeypatch.setattr("barnabas.connect.run.worker.discover", lambda: fewer)
 
     def config(number: int) -> dict[str, str]:
         generator = {"connector.class": "Generator", "topic": "generated"}

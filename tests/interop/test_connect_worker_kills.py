@@ -27,7 +27,7 @@ from barnabas.clients.client_config import client_config
 from barnabas.clients.network_client import NetworkClient
 from barnabas.clients.topic_metadata import TopicMetadataSource
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.connect.storage.topic_reader import TopicReader
+from barnabas.connect.run.internal_topics.topic_reader import TopicReader
 from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.connect_worker import worker_settings
 from tests.peers.counting_worker import BATCH, CountingWorker

@@ -18,7 +18,7 @@ from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopic
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.server.raft_handlers import QUORUM_APIS, SERVED_BY_CONTROLLER
+from barnabas.server.controller.quorum_handlers import QUORUM_APIS, SERVED_BY_CONTROLLER
 from tests.interop.raw_client import RawClient
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.peers.every_request import Target, request_for

@@ -22,8 +22,8 @@ from barnabas.raft.voter_set import Endpoint
 from barnabas.security.principal import ANONYMOUS
 from barnabas.security.principal_serde import serialize_principal
 from barnabas.security.request_context import RequestContext
-from barnabas.server.network_channel import NetworkChannel
-from barnabas.server.system_clock import SystemClock
+from barnabas.server.controller_channel.network import NetworkChannel
+from barnabas.server.process.system_clock import SystemClock
 from tests.interop.fake_controller import FakeController, created
 from tests.peers import KafkaNode
 from tests.peers.barnabas_node import BarnabasNode

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli import shell
+from barnabas.cli.shell import command as shell
 from barnabas.metadata.loader import MetadataLoader
 from barnabas.metadata.snapshot import records_of
 from barnabas.raft.replica_key import OffsetAndEpoch
-from barnabas.server.metadata_record_serde import MetadataRecordSerde
+from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotWriter, snapshot_path
 from tests.oracles.archives import unpack
 from tests.oracles.test_metadata_image import DATA, LOG, committed_batches

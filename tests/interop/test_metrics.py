@@ -19,7 +19,7 @@ from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
-from barnabas.server.node_collector import METRICS
+from barnabas.server.metrics.collector import METRICS
 from tests.interop.raw_client import RawClient
 from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.node_process import free_ports

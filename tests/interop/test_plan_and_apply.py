@@ -15,8 +15,9 @@ import pytest
 import yaml
 
 from barnabas.access.plan import Step
-from barnabas.cli import apply, desired_state_cluster, export, plan
-from barnabas.cli.exit_status import INTERRUPTED
+from barnabas.cli.desired_state import apply, export, plan
+from barnabas.cli.desired_state import cluster as desired_state_cluster
+from barnabas.cli.output.exit_status import INTERRUPTED
 from barnabas.clients.admin import (
     AclBinding,
     AclOperation,

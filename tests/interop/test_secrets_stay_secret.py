@@ -28,7 +28,7 @@ from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationT
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.server.node import Node
-from barnabas.server.node_config import load_node_config
+from barnabas.server.settings.node_config import load_node_config
 from tests.interop.raw_client import RawClient
 from tests.peers.admin_requests import APPEND, BROKER, DELETE, SET, TOPIC, alter
 from tests.peers.node_process import free_ports

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.storage import main
+from barnabas.cli.storage.command import main
 from tests.peers import run_class
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]

@@ -13,7 +13,7 @@ import pytest
 
 from barnabas.common.scram_mechanism import ScramMechanism
 from barnabas.security.principal import Principal
-from barnabas.security.sasl.credentials import NoCredentials, ScramCredential, TokenCredential
+from barnabas.security.sasl.credential_store import NoCredentials, ScramCredential, TokenCredential
 from barnabas.security.sasl.sasl_client import ScramClient
 from barnabas.security.sasl.sasl_server import SaslFailure
 from barnabas.security.sasl.scram import FakeCredentials, ScramServer, credential_from_text, credential_to_text

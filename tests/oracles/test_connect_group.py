@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.connect.group.protocol import (
+from barnabas.connect.decide.group.connect_protocol import (
     Assignment,
     ProtocolVersion,
     WorkerMetadata,

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli import access, shell
+from barnabas.cli.access import command as access
+from barnabas.cli.shell import command as shell
 from barnabas.metadata.loader import MetadataLoader
-from barnabas.storage.metadata_moment import Moment
+from barnabas.storage.metadata_point_in_time import Moment
 from barnabas.storage.metadata_reader import read_metadata
 from tests.oracles.archives import unpack
 from tests.oracles.test_metadata_image import LOG, committed_batches

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from barnabas.connect.identifiers import ConnectorTaskId, TargetState
-from barnabas.connect.plugins.registry import PluginRegistry
-from barnabas.connect.plugins.validation import ConnectorValidation, ValidationDefaults
-from barnabas.connect.rest.console.console import PREFIX, Console
-from barnabas.connect.rest.console.insight import GroupLag, PartitionLag, QueryPlan, TaskProgress
-from barnabas.connect.rest.console.knowledge import Knowledge
-from barnabas.connect.rest.entities import (
+from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
+from barnabas.connect.decide.tasks.task_progress import GroupLag, PartitionLag, QueryPlan, TaskProgress
+from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
+from barnabas.connect.entities import (
     ConfigInfos,
     ConnectorOffset,
     ConnectorState,
@@ -18,6 +15,9 @@ from barnabas.connect.rest.entities import (
     PluginInfo,
     TaskStatus,
 )
+from barnabas.connect.identifiers import ConnectorTaskId, TargetState
+from barnabas.connect.rest.console.console import PREFIX, Console
+from barnabas.connect.rest.console.page_data import Knowledge
 from barnabas.connect.rest.herder_port import HerderPort
 from tests.peers.scripted_herder import ScriptedCluster, ScriptedHerder
 

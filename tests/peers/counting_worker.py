@@ -22,9 +22,7 @@ import httpx
 from barnabas.clients.client_config import client_config
 from barnabas.clients.network_client import NetworkClient
 from barnabas.clients.topic_metadata import TopicMetadataSource
-from barnabas.connect.errors import ConnectError
-from barnabas.connect.identifiers import ConnectorTaskId, TargetState
-from barnabas.connect.plugins.runtime import (
+from barnabas.connect.decide.tasks.task_runtime import (
     OffsetStore,
     TaskFailed,
     TaskListener,
@@ -33,9 +31,11 @@ from barnabas.connect.plugins.runtime import (
     TaskStart,
     TaskStopped,
 )
-from barnabas.connect.storage.topic_writer import TopicWriter
-from barnabas.connect.worker import Worker
-from barnabas.connect.worker_config import WorkerConfig, load_worker_config
+from barnabas.connect.errors import ConnectError
+from barnabas.connect.identifiers import ConnectorTaskId, TargetState
+from barnabas.connect.run.internal_topics.topic_writer import TopicWriter
+from barnabas.connect.run.worker import Worker
+from barnabas.connect.settings.worker_config import WorkerConfig, load_worker_config
 from tests.peers.node_process import NodeProcess
 
 __all__ = ["BATCH", "CountingWorker"]

@@ -9,10 +9,17 @@ from typing import Any
 
 import httpx
 
+from barnabas.connect.decide.tasks.task_runtime import (
+    TaskFailed,
+    TaskListener,
+    TaskPaused,
+    TaskRunning,
+    TaskStart,
+    TaskStopped,
+)
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
-from barnabas.connect.plugins.runtime import TaskFailed, TaskListener, TaskPaused, TaskRunning, TaskStart, TaskStopped
-from barnabas.connect.worker import Worker
-from barnabas.connect.worker_config import worker_config_of
+from barnabas.connect.run.worker import Worker
+from barnabas.connect.settings.worker_config import worker_config_of
 from tests.peers.connect_worker import worker_settings
 
 __all__ = ["InProcessWorker", "TaskLedger", "eventually", "in_process_worker"]

@@ -258,6 +258,6 @@ def _barnabas() -> str:
 
 
 def _random_uuid() -> str:
-    from barnabas.cli.storage import random_uuid
+    from barnabas.cli.storage.command import random_uuid
 
     return str(random_uuid())

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import httpx
 
+from barnabas.connect.rest.api_request import Services
 from barnabas.connect.rest.application import ListenerKind, RestApplication, RestRules
-from barnabas.connect.rest.exchange import Services
 from barnabas.connect.rest.forwarding import Forwarder
 from barnabas.connect.rest.internal_client import InternalClient
-from barnabas.connect.rest.internal_requests import InternalRequestCheck, RequireFreshness
+from barnabas.connect.rest.internal_request_check import InternalRequestCheck, RequireFreshness
 from barnabas.connect.rest.logger_levels import LoggerLevels
 from barnabas.connect.rest.request_freshness import FreshnessGuard
 from tests.peers.scripted_herder import ScriptedCluster, ScriptedHerder

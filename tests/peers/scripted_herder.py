@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from barnabas.connect.errors import AlreadyExists, BadRequest, ConnectError, NotFound, NotLeader, RebalanceNeeded
-from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
-from barnabas.connect.rest.entities import (
+from barnabas.connect.entities import (
     ActiveTopics,
     ConfigInfo,
     ConfigInfos,
@@ -27,6 +25,8 @@ from barnabas.connect.rest.entities import (
     TaskInfo,
     TaskStatus,
 )
+from barnabas.connect.errors import AlreadyExists, BadRequest, ConnectError, NotFound, NotLeader, RebalanceNeeded
+from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
 from barnabas.connect.rest.herder_port import SessionView
 
 __all__ = ["ScriptedCluster", "ScriptedHerder"]

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from barnabas.connect.spark.converters.connect_schema import TIME, ConnectSchema, SchemaType
+from barnabas.connect_spark.converters.connect_schema import TIME, ConnectSchema, SchemaType
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-    from barnabas.connect.spark.converters.record_batch import RecordBatch
+    from barnabas.connect_spark.converters.record_batch import RecordBatch
 
 __all__ = [
     "Answered",

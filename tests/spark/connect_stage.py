@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from barnabas.clients.admin import AdminClient
 from barnabas.clients.admin.topics import NewTopic
 from barnabas.common.topic_partition import TopicPartition
+from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, format_partitions
+from barnabas.connect.decide.tasks.task_runtime import TaskEvent, TaskFailed, TaskRunning, TaskStart, TaskStopped
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from barnabas.connect.plugins.api import Connector
-from barnabas.connect.plugins.runtime import TaskEvent, TaskFailed, TaskRunning, TaskStart, TaskStopped
-from barnabas.connect.plugins.task_partitions import TASK_PARTITIONS, format_partitions
-from barnabas.connect.spark.converters.record_batch import FAILURE, ORIGINAL, RecordBatch
-from barnabas.connect.spark.record_path import SINK_COLUMNS, ConverterPath
-from barnabas.connect.spark.session import Sessions
-from barnabas.connect.spark.spark_runtime import RecordPaths, SparkTaskRuntime
+from barnabas.connect_spark.converters.record_batch import FAILURE, ORIGINAL, RecordBatch
+from barnabas.connect_spark.queries.record_path import SINK_COLUMNS, ConverterPath
+from barnabas.connect_spark.sessions.worker_session import Sessions
+from barnabas.connect_spark.spark_runtime import RecordPaths, SparkTaskRuntime
 from tests.peers.barnabas_node import BarnabasNode
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from barnabas.connect.plugins.registry import PluginRegistry
-from barnabas.connect.plugins.runtime import OffsetStore, TaskRuntime
-from barnabas.connect.spark.spark_runtime import SparkTaskRuntime
-from barnabas.connect.worker import Worker
-from barnabas.connect.worker_config import WorkerConfig, worker_config_of
+from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
+from barnabas.connect.decide.tasks.task_runtime import OffsetStore, TaskRuntime
+from barnabas.connect.run.worker import Worker
+from barnabas.connect.settings.worker_config import WorkerConfig, worker_config_of
+from barnabas.connect_spark.spark_runtime import SparkTaskRuntime
 from tests.peers.connect_worker import worker_settings
 from tests.peers.in_process_workers import InProcessWorker
 from tests.spark.connect_stage import SharedSession

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from barnabas.clients.admin import AdminClient
 from barnabas.common.topic_partition import TopicPartition
+from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, format_partitions
+from barnabas.connect.decide.tasks.task_runtime import TaskEvent, TaskStart
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
-from barnabas.connect.plugins.runtime import TaskEvent, TaskStart
-from barnabas.connect.plugins.task_partitions import TASK_PARTITIONS, format_partitions
-from barnabas.connect.spark.connectors.file_stream import FileStreamSink
-from barnabas.connect.spark.spark_runtime import SparkTaskRuntime
+from barnabas.connect_spark.connectors.files.file_stream import FileStreamSink
+from barnabas.connect_spark.spark_runtime import SparkTaskRuntime
 from tests.spark.connect_stage import MemoryOffsets
 
 TASK = ConnectorTaskId("dying", 0)

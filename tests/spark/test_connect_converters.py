@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F
 
-from barnabas.connect.spark.converters.connect_schema import ConnectSchema, SchemaType
-from barnabas.connect.spark.converters.converter import Converter
-from barnabas.connect.spark.converters.json_converter import JsonConverter
-from barnabas.connect.spark.converters.primitive_converters import ByteArrayConverter
-from barnabas.connect.spark.converters.record_batch import HEADERS, RecordBatch
-from barnabas.connect.spark.converters.record_converter import RecordConverter
-from barnabas.connect.spark.converters.registry import converter_of
-from barnabas.connect.spark.converters.simple_header_converter import SimpleHeaderConverter
-from barnabas.connect.spark.converters.string_converter import StringConverter
-from barnabas.connect.spark.converters.variants import variant_of
+from barnabas.connect_spark.converters.connect_schema import ConnectSchema, SchemaType
+from barnabas.connect_spark.converters.converter import Converter
+from barnabas.connect_spark.converters.converter_registry import converter_of
+from barnabas.connect_spark.converters.json_converter import JsonConverter
+from barnabas.connect_spark.converters.primitive_converters import ByteArrayConverter
+from barnabas.connect_spark.converters.record_batch import HEADERS, RecordBatch
+from barnabas.connect_spark.converters.record_converter import RecordConverter
+from barnabas.connect_spark.converters.simple_header_converter import SimpleHeaderConverter
+from barnabas.connect_spark.converters.string_converter import StringConverter
+from barnabas.connect_spark.converters.variants import variant_of
 from tests.spark.connect_answers import (
     Held,
     answers,

@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.connect.plugins.api import SinkTask, TerminalError, TopicPartition
 from barnabas.connect.plugins.testing import ConnectorKit, SinkRecord
-from barnabas.connect.spark.connectors.topic_to_delta import TopicToDelta
+from barnabas.connect_spark.connectors.delta.topic_to_delta import TopicToDelta
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -146,7 +146,7 @@ def test_two_tasks_write_one_table_at_once(spark: SparkSession, tmp_path: Path, 
 def test_a_task_that_was_thought_dead_is_refused_in_the_middle_of_its_batch(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from barnabas.connect.spark.connectors.delta_log import DeltaTransaction
+    from barnabas.connect_spark.connectors.delta.delta_log import DeltaTransaction
 
     path = tmp_path / "shared"
     people = kit(path)

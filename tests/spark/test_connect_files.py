@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from barnabas.connect.decide.tasks.task_runtime import TaskPaused, TaskRunning, TaskStopped, TopicsUsed
 from barnabas.connect.identifiers import TargetState
 from barnabas.connect.plugins.api import OffsetRange, SinkBatch, TopicPartition
-from barnabas.connect.plugins.runtime import TaskPaused, TaskRunning, TaskStopped, TopicsUsed
 from barnabas.connect.plugins.testing import ConnectorKit
-from barnabas.connect.spark.connectors.file_stream import FileStreamSink, FileStreamSource
-from barnabas.connect.spark.connectors.generator import Generator
-from barnabas.connect.spark.connectors.topic_to_files import TopicToFiles
+from barnabas.connect_spark.connectors.files.file_stream import FileStreamSink, FileStreamSource
+from barnabas.connect_spark.connectors.files.topic_to_files import TopicToFiles
+from barnabas.connect_spark.connectors.generator import Generator
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.spark.connect_stage import running_json_stage, running_stage
 
@@ -94,7 +94,7 @@ def test_many_lines_at_once_keep_their_order_and_bytes_that_are_no_text_are_repl
 def test_lines_that_begin_with_a_byte_order_mark_are_held_in_smaller_batches(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.connect.spark.connectors.file_stream._HELD_BYTES_MAX", 1000)
+    monkeypatch.setattr("barnabas.connect_spark.connectors.files.file_stream._HELD_BYTES_MAX", 1000)
     source = tmp_path / "lines.txt"
     source.write_bytes("\ufeffid\n".encode() + b"%099d\n" % 0 * 11_000)
     task: Any = ConnectorKit(FileStreamSource, {"file": str(source), "topic": "t"}).task()

@@ -12,8 +12,8 @@ import pytest
 
 from barnabas.connect.plugins.api import OffsetRange, SinkBatch, TerminalError, TopicPartition
 from barnabas.connect.plugins.testing import ConnectorKit
-from barnabas.connect.spark.connectors.topic_to_files import TopicToFiles
-from barnabas.connect.spark.connectors.variant_fitting import fitted_variant
+from barnabas.connect_spark.connectors.columns.variant_fitting import fitted_variant
+from barnabas.connect_spark.connectors.files.topic_to_files import TopicToFiles
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.spark.connect_stage import Stage, running_json_stage
 

@@ -15,8 +15,8 @@ import pytest
 
 from barnabas.connect.plugins.api import TerminalError
 from barnabas.connect.plugins.testing import ConnectorKit, SinkRecord
-from barnabas.connect.spark.connectors.jdbc_sink import JdbcSink
-from barnabas.connect.spark.connectors.jdbc_source import JdbcSource
+from barnabas.connect_spark.connectors.jdbc.jdbc_sink import JdbcSink
+from barnabas.connect_spark.connectors.jdbc.jdbc_source import JdbcSource
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.peers.postgresql_server import PostgresqlServer, postgresql_programs, running_postgresql
 from tests.spark.connect_stage import running_json_stage, running_stage

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from barnabas.connect.spark.converters.record_converter import RecordConverter
-from barnabas.connect.spark.transforms.transform_chain import TransformChain
+from barnabas.connect_spark.converters.record_converter import RecordConverter
+from barnabas.connect_spark.transforms.transform_chain import TransformChain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

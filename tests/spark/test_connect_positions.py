@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from barnabas.connect.decide.tasks.task_runtime import TaskFailed
 from barnabas.connect.plugins.api import SinkBatch, SinkConnector, SinkTask
-from barnabas.connect.plugins.runtime import TaskFailed
-from barnabas.connect.spark.connectors.file_commits import FileCommits
-from barnabas.connect.spark.connectors.topic_to_files import TopicToFiles
-from barnabas.connect.spark.group_positions import GroupPositions
+from barnabas.connect_spark.connectors.files.file_commits import FileCommits
+from barnabas.connect_spark.connectors.files.topic_to_files import TopicToFiles
+from barnabas.connect_spark.positions.group_positions import GroupPositions
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.spark.connect_stage import running_stage
 

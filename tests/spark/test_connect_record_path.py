@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from barnabas.connect.plugins.api import SinkTask, TerminalError
-from barnabas.connect.spark.record_path import SINK_COLUMNS, ConverterPath, strict, used_columns
+from barnabas.connect_spark.queries.record_path import SINK_COLUMNS, ConverterPath, strict, used_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,14 +11,14 @@ import pytest
 from py4j.java_gateway import JavaPackage
 
 from barnabas.connect.plugins.api import TerminalError
-from barnabas.connect.spark.converters.avro_converter import AvroConverter, _require_package
-from barnabas.connect.spark.converters.converter import Converter
-from barnabas.connect.spark.converters.primitive_converters import ByteArrayConverter
-from barnabas.connect.spark.converters.protobuf_converter import ProtobufConverter
-from barnabas.connect.spark.converters.record_converter import RecordConverter
-from barnabas.connect.spark.converters.simple_header_converter import SimpleHeaderConverter
+from barnabas.connect_spark.converters.avro_converter import AvroConverter, _require_package
+from barnabas.connect_spark.converters.converter import Converter
+from barnabas.connect_spark.converters.primitive_converters import ByteArrayConverter
+from barnabas.connect_spark.converters.protobuf_converter import ProtobufConverter
+from barnabas.connect_spark.converters.record_converter import RecordConverter
+from barnabas.connect_spark.converters.simple_header_converter import SimpleHeaderConverter
 from tests.spark.connect_answers import raw_frame, typed_rows
-from tests.unit.connect.spark.converters.test_protobuf_messages import descriptors
+from tests.unit.connect_spark.converters.test_protobuf_messages import descriptors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from barnabas.connect.plugins.testing import ConnectorKit
-from barnabas.connect.spark.connectors.files_to_topic import FilesToTopic
-from barnabas.connect.spark.connectors.topic_to_topic import TopicToTopic
-from barnabas.connect.spark.record_path import ConverterPath
+from barnabas.connect_spark.connectors.files.files_to_topic import FilesToTopic
+from barnabas.connect_spark.connectors.topic_to_topic import TopicToTopic
+from barnabas.connect_spark.queries.record_path import ConverterPath
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.spark.connect_stage import running_stage
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from barnabas.connect.spark.converters.json_converter import JsonConverter
-from barnabas.connect.spark.converters.record_converter import RecordConverter
-from barnabas.connect.spark.converters.simple_header_converter import SimpleHeaderConverter
-from barnabas.connect.spark.transforms.transform_chain import TransformChain
+from barnabas.connect_spark.converters.json_converter import JsonConverter
+from barnabas.connect_spark.converters.record_converter import RecordConverter
+from barnabas.connect_spark.converters.simple_header_converter import SimpleHeaderConverter
+from barnabas.connect_spark.transforms.transform_chain import TransformChain
 from tests.spark.connect_answers import (
     Held,
     answers,
@@ -26,7 +26,7 @@ from tests.spark.connect_differences import reason_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from barnabas.connect.spark.converters.record_batch import RecordBatch
+    from barnabas.connect_spark.converters.record_batch import RecordBatch
     from tests.spark.connect_answers import Answered
 
 pytestmark = pytest.mark.spark

@@ -14,14 +14,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from barnabas.clients.admin import AdminClient
 from barnabas.clients.admin.topics import NewTopic
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.connect.plugins.task_partitions import TASK_PARTITIONS, parse_partitions
+from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
 from tests.interop.raw_client import RawClient
 from tests.peers.acl_matrix import parse_rights
 from tests.peers.acl_stage import create_acls
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.peers.secure import USERS, SecureNode, jaas_client, running_secure_barnabas
 from tests.spark.connect_worker_stage import running_worker
-from tests.unit.connect.spark.converters.test_protobuf_messages import descriptors
+from tests.unit.connect_spark.converters.test_protobuf_messages import descriptors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F
 
-from barnabas.connect.spark.connectors.file_lines import end_of_lines
-from barnabas.connect.spark.connectors.file_range import lines_in_range
+from barnabas.connect_spark.connectors.files.file_lines import end_of_lines
+from barnabas.connect_spark.connectors.files.file_range import lines_in_range
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

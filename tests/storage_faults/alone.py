@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from barnabas.cli.storage import random_uuid
+from barnabas.cli.storage.command import random_uuid
 from tests.storage_faults.content import (
     ACLS,
     COMMITTED,

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from barnabas.access.policy import covers
 from barnabas.access.rule_comparison import RulesBeforeAndAfter
+from barnabas.access.rule_set import covers
 from barnabas.common.acl import WILDCARD_HOST, WILDCARD_NAME, AclBinding, AclPermissionType
 from barnabas.common.resource import PatternType
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
+from barnabas.access.acl_text import parse_host, type_word
 from barnabas.access.cluster_state import (
     GROUP,
     ClusterState,
@@ -15,12 +16,11 @@ from barnabas.access.cluster_state import (
     TopicState,
     entity_text,
 )
-from barnabas.access.document import Node, Problem
-from barnabas.access.file_format import FILE
-from barnabas.access.notation import ResourcePattern, Secret, operation_text
-from barnabas.access.scope import AclScope, NamePattern, QuotaScope, Scope
-from barnabas.access.shapes import is_bad, shown
-from barnabas.access.words import parse_host, type_word
+from barnabas.access.desired_state_notation import ResourcePattern, Secret, operation_text
+from barnabas.access.desired_state_schema import FILE
+from barnabas.access.desired_state_scope import AclScope, NamePattern, QuotaScope, Scope
+from barnabas.access.document_tree import Node, Problem
+from barnabas.access.schema_types import is_bad, shown
 from barnabas.common.acl import WILDCARD_HOST, WILDCARD_NAME, AclBinding, AclOperation, AclPermissionType
 from barnabas.common.config_def import ConfigDef, ConfigException
 from barnabas.common.group_config import GROUP_CONFIG_DEF

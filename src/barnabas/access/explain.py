@@ -9,8 +9,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from barnabas.access.policy import Policy, Rule, covers
-from barnabas.access.words import Resource, operation_word, pattern_text
+from barnabas.access.acl_text import Resource, operation_word, pattern_text
+from barnabas.access.rule_set import Policy, Rule, covers
 from barnabas.common.acl import WILDCARD_HOST, WILDCARD_PRINCIPAL, AclOperation
 from barnabas.security.authorizer.authorized_operations import supported_operations
 from barnabas.security.principal import Principal

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from barnabas.access.acl_text import type_word
 from barnabas.access.cluster_state import ClusterState
-from barnabas.access.notation import ResourcePattern, operation_text, resource_pattern_text
-from barnabas.access.words import type_word
+from barnabas.access.desired_state_notation import ResourcePattern, operation_text, resource_pattern_text
 from barnabas.common.acl import WILDCARD_HOST, AclBinding, AclOperation, AclPermissionType
 from barnabas.common.resource import PatternType, ResourceType
 

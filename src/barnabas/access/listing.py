@@ -11,9 +11,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from barnabas.access.policy import Policy, Rule, covers
+from barnabas.access.acl_text import Resource
 from barnabas.access.rule_lookup import RuleLookup
-from barnabas.access.words import Resource
+from barnabas.access.rule_set import Policy, Rule, covers
 from barnabas.common.acl import WILDCARD_HOST, WILDCARD_NAME, WILDCARD_PRINCIPAL, AclOperation
 from barnabas.common.resource import PatternType, ResourceType
 from barnabas.security.authorizer.authorized_operations import supported_operations

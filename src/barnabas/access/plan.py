@@ -27,12 +27,12 @@ from barnabas.access.cluster_state import (
     TopicState,
 )
 from barnabas.access.desired_state import DesiredState
+from barnabas.access.desired_state_notation import Secret
+from barnabas.access.desired_state_scope import Scope
 from barnabas.access.name_classes import NameClass
-from barnabas.access.notation import Secret
 from barnabas.access.proof import Proof, prove
 from barnabas.access.rule_comparison import AccessRules, Side
 from barnabas.access.rule_order import order_rules
-from barnabas.access.scope import Scope
 from barnabas.common.acl import AclBinding
 
 __all__ = [

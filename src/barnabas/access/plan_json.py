@@ -11,7 +11,7 @@ from typing import Any
 
 from barnabas.access.any_resource import AnyResourceChange
 from barnabas.access.cluster_state import HIDDEN, TOPIC, ConfigTarget, is_secret
-from barnabas.access.json_form import rule_json
+from barnabas.access.explanation_json import rule_json
 from barnabas.access.name_classes import NameClass
 from barnabas.access.plan import (
     Change,
@@ -24,8 +24,8 @@ from barnabas.access.plan import (
     TopicCreation,
     verdict,
 )
-from barnabas.access.policy import Rule
 from barnabas.access.proof import AccessChange, Cause, Proof
+from barnabas.access.rule_set import Rule
 from barnabas.common.acl import AclBinding, AclOperation
 from barnabas.common.resource import PatternType, ResourceType
 

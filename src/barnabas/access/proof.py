@@ -25,9 +25,9 @@ from barnabas.access.any_resource import AnyResourceChange, any_resource_changes
 from barnabas.access.class_buckets import ClassBuckets, ClassChanges, Segment
 from barnabas.access.class_decisions import ClassDecisions, Outcome, Place, RuleGroup, RuleGroups
 from barnabas.access.name_classes import NameClass, NameSpace, Pattern, PatternTable, outermost
-from barnabas.access.policy import Rule
 from barnabas.access.rule_comparison import EVERYBODY_ELSE, AccessRules, RulesBeforeAndAfter, Side
 from barnabas.access.rule_lookup import RuleLookup
+from barnabas.access.rule_set import Rule
 from barnabas.common.acl import WILDCARD_NAME, WILDCARD_PRINCIPAL, AclBinding, AclOperation
 from barnabas.common.resource import PatternType
 from barnabas.security.authorizer.authorized_operations import SUPPORTED_MASKS, supported_mask

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from barnabas.access.policy import Rule
+from barnabas.access.rule_set import Rule
 from barnabas.common.acl import WILDCARD_NAME
 from barnabas.common.resource import PatternType
 

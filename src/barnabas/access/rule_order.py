@@ -27,9 +27,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from barnabas.access.name_classes import NameClass, NameSpace, PatternTable
-from barnabas.access.policy import Rule, covers
 from barnabas.access.rule_comparison import AccessRules, Side
 from barnabas.access.rule_lookup import RuleLookup
+from barnabas.access.rule_set import Rule, covers
 from barnabas.common.acl import WILDCARD_HOST, WILDCARD_PRINCIPAL, AclBinding, AclOperation, AclPermissionType
 from barnabas.security.authorizer.acl_index import AclIndex
 from barnabas.security.authorizer.authorized_operations import supported_mask

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.missing_features import MissingFeatures
+from barnabas.broker.unsupported_requests import MissingFeatures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

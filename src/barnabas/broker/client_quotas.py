@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from barnabas.metadata.quota_levels import QuotaLevels
 from barnabas.metadata.quota_rates import WindowedRate, still_used
+from barnabas.metadata.quota_resolution import QuotaLevels
 from barnabas.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.common.clock import Clock
     from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
     from barnabas.metadata.publisher import LoaderManifest
-    from barnabas.metadata.quota_levels import Quota
+    from barnabas.metadata.quota_resolution import Quota
     from barnabas.protocol.messages.fetch import FetchRequest
     from barnabas.protocol.schema import Message
     from barnabas.security.request_context import RequestContext

@@ -18,8 +18,8 @@ from barnabas.common.acl import AclOperation
 from barnabas.common.broker_config import BROKER_CONFIG_DEF, broker_config_key
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
+from barnabas.metadata.config_descriptions import other_node_problem
 from barnabas.metadata.config_operations import ConfigOperation, OpType, changes_of, check_operations
-from barnabas.metadata.described_resources import other_node_problem
 from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
 from barnabas.metadata.log_levels import alter_log_levels
 

@@ -10,7 +10,7 @@ import asyncio
 from math import inf
 from typing import TYPE_CHECKING
 
-from barnabas.broker.replication.leadership_read import LeadershipRead
+from barnabas.broker.replication.linearizable_read import LeadershipRead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -19,8 +19,8 @@ from barnabas.broker.coordinator_reads import CoordinatorReads
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_name import GROUP_METADATA_TOPIC
 from barnabas.common.topic_partition import TopicPartition
+from barnabas.coordinator.coordinator_loader import CoordinatorLoader
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
-from barnabas.coordinator.loader import CoordinatorLoader
 from barnabas.storage.produced_batch import AppendOrigin
 
 if TYPE_CHECKING:

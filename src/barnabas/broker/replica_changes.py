@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from barnabas.common.config_words import ConfigResourceType
+from barnabas.common.config_codes import ConfigResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

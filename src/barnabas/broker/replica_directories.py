@@ -15,7 +15,7 @@ from barnabas.broker.replication.directory_move import DirectoryMove, MoveStage
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.metadata.image.partition_registration import DIRECTORY_LOST, DIRECTORY_UNASSIGNED
 from barnabas.metadata.quota_rates import WindowedRate
-from barnabas.network.turns import serve_others
+from barnabas.network.stepped_responses import serve_others
 from barnabas.storage.errors import StorageError
 from barnabas.storage.future_log import FutureLogFailed, copy_to_future, is_complete
 from barnabas.storage.log_directory import NAME_LENGTH_MAX, future_directory_name

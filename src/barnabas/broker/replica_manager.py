@@ -19,11 +19,11 @@ from barnabas.broker.impaired_replicas import ImpairedReplicas
 from barnabas.broker.partition import Partition
 from barnabas.broker.replica_changes import follow_configs, follow_replicas
 from barnabas.broker.replication.read_rounds import ReadRounds
-from barnabas.common.error_frames import forget_frames
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.exception_frames import forget_frames
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.network.fair_work import FairThreads
-from barnabas.network.turns import serve_others
+from barnabas.network.fair_scheduling import FairThreads
+from barnabas.network.stepped_responses import serve_others
 from barnabas.protocol.produce_validation import BatchLimits, WorkBudget, WorkBudgetExceeded
 from barnabas.storage.errors import StorageError
 from barnabas.storage.produced_batch import AppendOrigin, ProducedBatch, read_produced_batch
@@ -31,7 +31,7 @@ from barnabas.storage.produced_batch import AppendOrigin, ProducedBatch, read_pr
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-    from barnabas.broker.leader_replicas import LeaderReplicas
+    from barnabas.broker.isr_maintenance import LeaderReplicas
     from barnabas.broker.ports import ReplicaFetchers
     from barnabas.broker.replica_directories import ReplicaDirectories
     from barnabas.broker.replication.replication_quota import ReplicationQuota

@@ -7,7 +7,7 @@ from typing import Literal
 
 from cyclopts import App
 
-from barnabas.cli.cluster_command import cluster_app, main_of
+from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 
 __all__ = ["app", "main"]
 

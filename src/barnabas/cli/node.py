@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from barnabas.server.node_config import NodeConfig, load_node_config
-from barnabas.server.setting_problem import InvalidSettings
+from barnabas.server.settings.node_config import NodeConfig, load_node_config
+from barnabas.server.settings.problem import InvalidSettings
 
 __all__ = ["main"]
 

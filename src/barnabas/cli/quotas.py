@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import Group, Parameter
 
-from barnabas.cli.advice import nearest, problems_of
-from barnabas.cli.answer import Answer, Change, change_answer
-from barnabas.cli.cluster_command import cluster_app, main_of
-from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
-from barnabas.cli.settings_arguments import parse_delete_config, parse_settings
+from barnabas.cli.arguments.cluster_app import cluster_app, main_of
+from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
+from barnabas.cli.arguments.config_options import parse_delete_config, parse_settings
+from barnabas.cli.output.advice import nearest, problems_of
+from barnabas.cli.output.answer import Answer, Change, change_answer
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient
@@ -86,7 +86,7 @@ def list_(*, strict: Flag = False, entities: QuotaEntities | None = None, option
     parts = (entities or QuotaEntities()).parts()
 
     async def work(admin: AdminClient) -> Answer:
-        from barnabas.cli.sheet import Sheet
+        from barnabas.cli.output.table import Sheet
         from barnabas.clients.admin import ClientQuotaFilter, QuotaMatch
 
         matches = tuple(QuotaMatch(kind, name) for kind, name in parts.items())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from barnabas.cli.acl_arguments import parse_principals
-from barnabas.cli.answer import Answer, Change, change_answer
-from barnabas.cli.cluster_command import cluster_app, main_of
-from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
+from barnabas.cli.arguments.acl_options import parse_principals
+from barnabas.cli.arguments.cluster_app import cluster_app, main_of
+from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
+from barnabas.cli.output.answer import Answer, Change, change_answer
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, DelegationToken
@@ -40,7 +40,7 @@ def list_(*, owner_principal: list[str] | None = None, options: ClusterOptions |
     owners = parse_principals(owner_principal) or None
 
     async def work(admin: AdminClient) -> Answer:
-        from barnabas.cli.sheet import Sheet
+        from barnabas.cli.output.table import Sheet
 
         found = await admin.describe_delegation_tokens(owners)
         sheet = Sheet(columns=("token", "owner", "requester", "renewers", "issued", "expires", "ends at last"))
@@ -96,7 +96,7 @@ def create(
         )
         from base64 import b64encode
 
-        from barnabas.cli.sheet import Sheet
+        from barnabas.cli.output.table import Sheet
 
         hmac = b64encode(made.hmac).decode()
         sheet = Sheet()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Literal
 
-from barnabas.cli.advice import problems_of
-from barnabas.cli.answer import Answer, Change, Problem, change_answer
-from barnabas.cli.cluster_command import cluster_app, main_of
-from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
+from barnabas.cli.arguments.cluster_app import cluster_app, main_of
+from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
+from barnabas.cli.output.advice import problems_of
+from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient
@@ -38,7 +38,7 @@ def list_(user: list[str] | None = None, *, options: ClusterOptions | None = Non
     """
 
     async def work(admin: AdminClient) -> Answer:
-        from barnabas.cli.sheet import Sheet
+        from barnabas.cli.output.table import Sheet
 
         results = await admin.describe_user_scram_credentials(user or None)
         known = list((await admin.describe_user_scram_credentials()).values) if results.errors else []
@@ -157,7 +157,7 @@ def delete_password(
         held = {info.mechanism.mechanism_name: info.mechanism for info in known.values.get(user, ())}
         wanted = [name for name in held if not mechanism or name in mechanism]
         if not wanted:
-            from barnabas.cli.advice import nearest
+            from barnabas.cli.output.advice import nearest
 
             near = nearest(user, (name for name in known.values if name != user))
             advice = f"did you mean {near}?" if near else "'barnabas users list' shows those that there are"

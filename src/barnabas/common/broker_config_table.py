@@ -1,7 +1,7 @@
 """Every setting of a Kafka 4.3.1 node, a line each: name, type, default, validator, importance, where it may change.
 
 The table is data, so that a node pays for a row only when it looks at it. What each setting means is in
-``broker_config_docs``; which of them this release supports is in ``barnabas.server.setting_support``.
+``broker_config_docs``; which of them this release supports is in ``barnabas.server.settings.support``.
 """
 
 from __future__ import annotations

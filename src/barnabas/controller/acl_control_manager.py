@@ -4,7 +4,7 @@ Entries succeed or fail one by one, but what they write is one atomic batch: nob
 the half that came first is an ALLOW and the half that is missing a DENY.
 
 Checked is what Kafka checks and no more (authorizer.md A-66, A-67): an operation need not make sense for the type,
-a host need not be an address. What is odd is for the caller to point out, see ``security.authorizer.acl_doubts``.
+a host need not be an address. What is odd is for the caller to point out, see ``security.authorizer.acl_warnings``.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from barnabas.common.acl import AclBinding, AclBindingFilter
-from barnabas.common.long_answer import LongAnswer
+from barnabas.common.long_response import LongAnswer
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.image.acls import AclsImage, matching_rules
 

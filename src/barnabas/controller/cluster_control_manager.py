@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.controller.broker_heartbeat_manager import BrokerHeartbeatManager
-from barnabas.controller.config_encryption import check_can_read_configs
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.departing_replicas import DepartingReplicas
 from barnabas.controller.feature_control_manager import FeatureControlManager
+from barnabas.controller.sensitive_configs import check_can_read_configs
 from barnabas.metadata.features import METADATA_VERSION, NO_REPLICATION, VersionRange
 from barnabas.metadata.image.cluster import BrokerRegistration
 from barnabas.metadata.image.partition_registration import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED

@@ -12,7 +12,7 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.group_config import CLIENT_METRICS_CONFIG_DEF, validate_group_config
 from barnabas.common.topic_config import validate_topic_config
 from barnabas.controller.controller_config import ControllerConfig
-from barnabas.controller.topic_names import validate_topic_name
+from barnabas.controller.topic_name_validation import validate_topic_name
 from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
 
 if TYPE_CHECKING:

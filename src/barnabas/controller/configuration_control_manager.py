@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.controller import decision_steps
-from barnabas.controller.config_encryption import ConfigEncryption, config_record
 from barnabas.controller.config_validation import validate_configs
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
@@ -22,6 +21,7 @@ from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.cordoned_log_dirs import validate_cordoned_log_dirs
 from barnabas.controller.decision_steps import Pace, Steps
 from barnabas.controller.policies import AlterConfigQuestion
+from barnabas.controller.sensitive_configs import ConfigEncryption, config_record
 from barnabas.controller.topic_config_resolver import ElectionSettings, TopicConfigResolver
 from barnabas.metadata.config_operations import ConfigOperation, changes_of, check_operations
 from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource, ConfigResourceType

@@ -11,7 +11,7 @@ from barnabas.metadata.features import SUPPORTED_FEATURES, VersionRange
 from barnabas.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from barnabas.security.config_encryption import ConfigCipher
+    from barnabas.security.config_cipher import ConfigCipher
 
 __all__ = ["ControllerConfig"]
 

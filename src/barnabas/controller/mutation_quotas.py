@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.metadata.quota_levels import QuotaLevels
 from barnabas.metadata.quota_rates import TokenBucket
+from barnabas.metadata.quota_resolution import QuotaLevels
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
-from barnabas.common.long_answer import LongAnswer
+from barnabas.common.long_response import LongAnswer
 from barnabas.coordinator.deferred import Deferred
 
 __all__ = ["PreparedDecision"]

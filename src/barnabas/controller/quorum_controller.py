@@ -28,7 +28,7 @@ from barnabas.common.clock import Clock
 from barnabas.common.errors import ApiException, ErrorCode, invariant
 from barnabas.common.uuid import Uuid
 from barnabas.controller.acl_control_manager import AclControlManager
-from barnabas.controller.activation import activation_records
+from barnabas.controller.activation_records import activation_records
 from barnabas.controller.append_limits import encoded, room_in_batch
 from barnabas.controller.applied_calls import AppliedCalls
 from barnabas.controller.client_quota_control_manager import ClientQuotaControlManager

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from barnabas.common.long_answer import LongAnswer
+from barnabas.common.long_response import LongAnswer
 from barnabas.metadata.image.partition_registration import PartitionRegistration
 from barnabas.metadata.image.topics import TopicsImage
 from barnabas.metadata.persistent_map import PersistentMap, in_order

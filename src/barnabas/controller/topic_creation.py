@@ -22,7 +22,7 @@ from barnabas.controller.partition_assignment import (
     validate_manual_assignment,
 )
 from barnabas.controller.policies import CreateTopicQuestion, NewTopic
-from barnabas.controller.topic_names import validate_new_topic_name
+from barnabas.controller.topic_name_validation import validate_new_topic_name
 from barnabas.metadata.image.partition_registration import PartitionRegistration
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreatableTopicResult

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from barnabas.common.broker_config import broker_config_key
+from barnabas.common.config_codes import AlterConfigOpType as OpType
 from barnabas.common.config_def import ConfigType
-from barnabas.common.config_words import AlterConfigOpType as OpType
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.group_config import GROUP_CONFIG_DEF
 from barnabas.common.topic_config import TOPIC_CONFIG_DEF

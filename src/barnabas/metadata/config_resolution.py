@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas.common.broker_config import BROKER_CONFIG_DEF, broker_config_key, broker_synonyms, topic_defaults
+from barnabas.common.config_codes import ConfigSource
 from barnabas.common.config_def import READ_ONLY, ConfigException, ConfigKey, ConfigType, ConfigValue, value_to_string
-from barnabas.common.config_words import ConfigSource
 from barnabas.common.group_config import CLIENT_METRICS_CONFIG_DEF, GROUP_CONFIG_DEF, group_synonym
 from barnabas.common.topic_config import TOPIC_CONFIG_DEF, TOPIC_SYNONYMS, TopicConfig
 

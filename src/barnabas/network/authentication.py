@@ -40,7 +40,7 @@ _HANDSHAKE_KEY = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")
 
 
 class ConnectionSecurity(Protocol):
-    """What a listener asks of its connections (``server.listener_security`` has it)."""
+    """What a listener asks of its connections (``server.listeners.security`` has it)."""
 
     protocol: str
     principal_builder: PrincipalBuilder

@@ -18,14 +18,14 @@ from struct import Struct
 from typing import TYPE_CHECKING, Protocol, cast
 
 from barnabas.network.framing import FrameReader, InvalidFrameSize
-from barnabas.network.loop_share import TURN_S
+from barnabas.network.loop_scheduler import TURN_S
 from barnabas.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
     from barnabas.network.authentication import Authentication, ConnectionSecurity
-    from barnabas.network.loop_share import LoopShare
+    from barnabas.network.loop_scheduler import LoopShare
     from barnabas.network.request_limits import RequestLimits
     from barnabas.security.sasl.sasl_listener import SaslListener
 

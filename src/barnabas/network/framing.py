@@ -13,7 +13,7 @@ from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from struct import Struct
 from typing import TYPE_CHECKING, cast
 
-from barnabas.network.receive_memory import ReceiveMemory
+from barnabas.network.receive_buffer import ReceiveMemory
 from barnabas.protocol.api_keys import API_TABLE
 
 if TYPE_CHECKING:

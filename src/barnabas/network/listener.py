@@ -17,7 +17,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from barnabas.network.connection import Connection
-from barnabas.network.loop_share import LoopShare
+from barnabas.network.loop_scheduler import LoopShare
 from barnabas.network.refusal_log import RefusalLog
 from barnabas.network.request_limits import RequestLimits
 from barnabas.security.principal import ANONYMOUS

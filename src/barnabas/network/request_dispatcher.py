@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.common.long_answer import LongAnswer
+from barnabas.common.long_response import LongAnswer
 from barnabas.common.resource import CLUSTER_NAME, ResourceType
 from barnabas.network.api_handler import Access
-from barnabas.network.api_stats import ApiStats
 from barnabas.network.connection import CloseConnection
-from barnabas.network.long_work import LongWork, work_owner
+from barnabas.network.long_work_scheduler import LongWork, work_owner
 from barnabas.network.request_limits import RequestLimits
-from barnabas.network.request_parts import ANSWERED_IN_PARTS, join_parts, parts_of
+from barnabas.network.request_metrics import ApiStats
+from barnabas.network.request_splitting import ANSWERED_IN_PARTS, join_parts, parts_of
 from barnabas.network.response_errors import ResponseErrors
-from barnabas.network.turns import serve_others
+from barnabas.network.stepped_responses import serve_others
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.compiler_runtime import skip_tagged_fields
 from barnabas.protocol.errors import DecodeError, EncodeError, TooManyElements
@@ -35,7 +35,7 @@ from barnabas.security.request_context import RequestContext
 if TYPE_CHECKING:
     from barnabas.network.api_handler import ApiHandler, HandlerTable
     from barnabas.network.connection import Answer, Connection
-    from barnabas.network.fair_work import Turn
+    from barnabas.network.fair_scheduling import Turn
     from barnabas.protocol.decode_limits import DecodeLimits
     from barnabas.protocol.schema import Message
     from barnabas.security.authorizer.authorizer import Authorizer

@@ -11,7 +11,7 @@ import asyncio
 import ssl
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from barnabas.network.receive_memory import ReceiveMemory
+from barnabas.network.receive_buffer import ReceiveMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable

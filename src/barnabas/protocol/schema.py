@@ -369,12 +369,12 @@ class Message(Struct):
 
     def to_json(self, version: int) -> Any:
         """Kafka's JSON form: camelCase names, base64 bytes, tagged defaults left out."""
-        from barnabas.protocol.json_form import message_to_json
+        from barnabas.protocol.message_json import message_to_json
 
         return message_to_json(self, version)
 
     @classmethod
     def from_json(cls, json: Any, version: int) -> Self:
-        from barnabas.protocol.json_form import message_from_json
+        from barnabas.protocol.message_json import message_from_json
 
         return message_from_json(cls, json, version)

@@ -17,7 +17,7 @@ from barnabas.security.delegation_tokens import (
     is_expired,
     principal_of,
 )
-from barnabas.security.sasl.credentials import ScramCredential, TokenCredential
+from barnabas.security.sasl.credential_store import ScramCredential, TokenCredential
 
 if TYPE_CHECKING:
     from barnabas.common.clock import Clock

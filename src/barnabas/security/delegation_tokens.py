@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.scram_mechanism import SCRAM_ITERATIONS_MIN, ScramMechanism
 from barnabas.security.principal import Principal
-from barnabas.security.sasl.credentials import ScramCredential
+from barnabas.security.sasl.credential_store import ScramCredential
 from barnabas.security.scram_credentials import credential_of_password
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.security.sasl.credentials import ScramCredential
+from barnabas.security.sasl.credential_store import ScramCredential
 
 if TYPE_CHECKING:
     from barnabas.common.scram_mechanism import ScramMechanism

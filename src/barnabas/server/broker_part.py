@@ -12,7 +12,6 @@ from barnabas.broker.apis import SERVED_BY_BROKER
 from barnabas.broker.apis.api_versions import is_offered
 from barnabas.broker.auto_topic_creation import AutoTopicCreation
 from barnabas.broker.broker import Broker
-from barnabas.broker.feature_notices import FeatureNotices
 from barnabas.broker.fetch_session import FetchSessionCache
 from barnabas.broker.group_service import GroupService
 from barnabas.broker.lifecycle import BrokerLifecycle, to_listener
@@ -21,32 +20,33 @@ from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.broker.replication.replica_selector import RACK_AWARE_SELECTOR, RackAwareReplicaSelector
 from barnabas.broker.replication.replication_quota import ReplicationQuotas
 from barnabas.broker.topic_defaults import TopicDefaultsPublisher
+from barnabas.broker.unsupported_feature_levels import FeatureNotices
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.features import SUPPORTED_FEATURES
 from barnabas.network.api_handler import HandlerTable
 from barnabas.network.request_dispatcher import RequestDispatcher
-from barnabas.server.config_encryption import offered_features
-from barnabas.server.deferred_fetchers import DeferredFetchers
-from barnabas.server.dynamic_effects import CleanerEffect, ProducerIdEffect
-from barnabas.server.listeners import SECURITY_PROTOCOLS
-from barnabas.server.log_dir_service import LogDirService
-from barnabas.server.log_maintenance import LogMaintenance
-from barnabas.server.metadata_followers import broker_followers
-from barnabas.server.other_brokers import OtherBrokers
-from barnabas.server.part_settings import batch_limits, broker_settings, group_config
+from barnabas.server.broker.deferred_fetchers import DeferredFetchers
+from barnabas.server.broker.inter_broker_requests import OtherBrokers
+from barnabas.server.broker.log_dir_service import LogDirService
+from barnabas.server.broker.log_maintenance import LogMaintenance
+from barnabas.server.component_configs import batch_limits, broker_settings, group_config
+from barnabas.server.metadata_log.publisher_order import broker_followers
+from barnabas.server.settings.dynamic_effects import CleanerEffect, ProducerIdEffect
+from barnabas.server.settings.encryption_keys import offered_features
+from barnabas.server.settings.endpoints import SECURITY_PROTOCOLS
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.log_manager import LogManager
 
 if TYPE_CHECKING:
     from barnabas.broker.broker_settings import BrokerSettings
-    from barnabas.broker.leader_replicas import LeaderReplicas
+    from barnabas.broker.isr_maintenance import LeaderReplicas
     from barnabas.broker.ports import ControllerChannel
     from barnabas.metadata.image.cluster import ClusterImage
-    from barnabas.network.api_stats import ApiStats
+    from barnabas.network.request_metrics import ApiStats
     from barnabas.protocol.api_keys import ApiKey
-    from barnabas.server.listeners import Endpoint
+    from barnabas.server.listeners.node_listeners import NodeListeners
     from barnabas.server.node_core import NodeCore
-    from barnabas.server.node_listeners import NodeListeners
+    from barnabas.server.settings.endpoints import Endpoint
 
 __all__ = ["BrokerPart"]
 
@@ -152,7 +152,7 @@ class BrokerPart:
         )
 
     def _leader_replicas(self, cluster: ClusterImage) -> LeaderReplicas:
-        from barnabas.broker.leader_replicas import LeaderReplicas
+        from barnabas.broker.isr_maintenance import LeaderReplicas
 
         return LeaderReplicas(
             broker_id=self._core.config.node_id,
@@ -233,7 +233,7 @@ class BrokerPart:
         self.fetchers.start()
         self.maintenance.start()
         if len(self._core.metadata.image.cluster.brokers) > 1:
-            from barnabas.server.topic_default_comparison import compare_topic_defaults
+            from barnabas.server.broker.topic_default_check import compare_topic_defaults
 
             self._comparison = asyncio.get_running_loop().create_task(compare_topic_defaults(self._core, self.others))
 

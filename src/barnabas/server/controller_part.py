@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING
 from barnabas.common.uuid import Uuid
 from barnabas.controller.quorum_controller import QuorumController
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
-from barnabas.server.config_encryption import offered_features
-from barnabas.server.controller_access import CombinedChannel
-from barnabas.server.controller_dispatcher import ControllerDispatcher
-from barnabas.server.controller_registration import ControllerRegistration
-from barnabas.server.controller_service import ControllerService
-from barnabas.server.in_process_channel import InProcessChannel
-from barnabas.server.own_principal import own_context, own_principal
-from barnabas.server.part_settings import controller_config
-from barnabas.server.raft_handlers import SERVED_IN_PROCESS, QuorumHandlers
+from barnabas.server.component_configs import controller_config
+from barnabas.server.controller.dispatcher import ControllerDispatcher
+from barnabas.server.controller.quorum_handlers import SERVED_IN_PROCESS, QuorumHandlers
+from barnabas.server.controller.registration import ControllerRegistration
+from barnabas.server.controller.service import ControllerService
+from barnabas.server.controller_channel.broker_principal import own_context, own_principal
+from barnabas.server.controller_channel.combined import CombinedChannel
+from barnabas.server.controller_channel.in_process import InProcessChannel
+from barnabas.server.settings.encryption_keys import offered_features
 from barnabas.storage.bootstrap_file import read_bootstrap_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from barnabas.network.api_stats import ApiStats
+    from barnabas.network.request_metrics import ApiStats
     from barnabas.protocol.api_keys import ApiKey
-    from barnabas.server.listeners import Endpoint
-    from barnabas.server.network_channel import NetworkChannel
+    from barnabas.server.controller.policy_worker import Policies
+    from barnabas.server.controller_channel.network import NetworkChannel
+    from barnabas.server.listeners.node_listeners import NodeListeners
     from barnabas.server.node_core import NodeCore
-    from barnabas.server.node_listeners import NodeListeners
-    from barnabas.server.policies import Policies
+    from barnabas.server.settings.endpoints import Endpoint
 
 __all__ = ["ControllerPart"]
 
@@ -88,7 +88,7 @@ class ControllerPart:
         config = self._core.config
         if not (config.create_topic_policy_class_name or config.alter_config_policy_class_name):
             return None
-        from barnabas.server.policies import policies_of  # A node without policies does not load it.
+        from barnabas.server.controller.policy_worker import policies_of  # A node without policies does not load it.
 
         return policies_of(config)
 

@@ -21,21 +21,21 @@ from barnabas.broker.lifecycle import BrokerState
 from barnabas.common.errors import ApiException
 from barnabas.common.switch_interval import shorten_switch_interval
 from barnabas.server.broker_part import BrokerPart
-from barnabas.server.controller_access import network_channel
+from barnabas.server.controller_channel.combined import network_channel
 from barnabas.server.controller_part import ControllerPart
-from barnabas.server.garbage_collection import BoundedPauses
-from barnabas.server.logging_setup import configure_logging
+from barnabas.server.listeners.node_listeners import NodeListeners
+from barnabas.server.metrics.endpoint import MetricsEndpoint
 from barnabas.server.node_core import NodeCore
-from barnabas.server.node_listeners import NodeListeners
-from barnabas.server.node_metrics import MetricsEndpoint
-from barnabas.server.node_storage import LogDirectoriesLost, NodeStartError
-from barnabas.server.turn_times import measured_loop
+from barnabas.server.node_identity import LogDirectoriesLost, NodeStartError
+from barnabas.server.process.event_loop_turns import measured_loop
+from barnabas.server.process.garbage_collection import BoundedPauses
+from barnabas.server.process.logging_setup import configure_logging
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from barnabas.server.access_audit import AccessAuditService
-    from barnabas.server.network_channel import NetworkChannel
-    from barnabas.server.node_config import NodeConfig
+    from barnabas.server.audit.service import AccessAuditService
+    from barnabas.server.controller_channel.network import NetworkChannel
+    from barnabas.server.settings.node_config import NodeConfig
 
 __all__ = ["Node", "run"]
 
@@ -73,7 +73,7 @@ class Node:
     def _build_audit(self) -> AccessAuditService | None:
         if self.core.authorizer.is_absent and not self.config.barnabas_audit_topic_enable:
             return None
-        from barnabas.server.access_audit import audit_of
+        from barnabas.server.audit.service import audit_of
 
         return audit_of(self.core, self.broker_part)
 

@@ -21,8 +21,8 @@ from barnabas.network.readiness_gate import ReadinessGate
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.security.authorizer.authorizer import AclAuthorizer, AllowAllAuthorizer, Authorizer
 from barnabas.security.principal import ANONYMOUS
-from barnabas.server.node_storage import NodeStartError
-from barnabas.server.own_principal import own_context
+from barnabas.server.controller_channel.broker_principal import own_context
+from barnabas.server.node_identity import NodeStartError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from barnabas.network.request_dispatcher import RequestDispatcher
     from barnabas.security.authorizer.acl_publisher import AclPublisher
     from barnabas.security.principal import Principal
-    from barnabas.server.node_config import NodeConfig
+    from barnabas.server.settings.node_config import NodeConfig
 
 __all__ = ["NodeAuthorizer", "authorizer_of"]
 
@@ -52,7 +52,7 @@ def authorizer_of(config: NodeConfig) -> Authorizer:
         return AllowAllAuthorizer()
     from barnabas.security.authorizer.guarded_authorizer import guarded
     from barnabas.security.authorizer.standard_authorizer import StandardAuthorizer
-    from barnabas.server.authorizer_settings import authorizer_class
+    from barnabas.server.settings.authorizer import authorizer_class
 
     settings = {
         **config.static,

@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.metadata.loader import MetadataLoader
 from barnabas.network.connection_quotas import ConnectionQuotas
-from barnabas.network.long_work import LongWork
+from barnabas.network.long_work_scheduler import LongWork
 from barnabas.raft.inbound import RequestFailed
 from barnabas.security.credential_publisher import CredentialPublisher
 from barnabas.security.delegation_tokens import token_hmacs_of
-from barnabas.server.applied_offset import AppliedOffset
-from barnabas.server.config_encryption import EncryptedConfigsCheck, config_cipher
-from barnabas.server.connection_settings import ConnectionEffect, IpRatePublisher, connection_caps
-from barnabas.server.descriptor_budget import descriptor_budget, raise_descriptor_limit
-from barnabas.server.dynamic_settings import DynamicSettings
-from barnabas.server.metadata_followers import install_followers
-from barnabas.server.metadata_listener import MetadataListener
-from barnabas.server.metadata_record_serde import MetadataRecordSerde
-from barnabas.server.metadata_snapshots import MetadataSnapshots, SnapshotGenerator
+from barnabas.server.component_configs import metadata_log_config, raft_config, request_limits
+from barnabas.server.listeners.connection_caps import ConnectionEffect, IpRatePublisher, connection_caps
+from barnabas.server.metadata_log.applied_offset import AppliedOffset
+from barnabas.server.metadata_log.commit_listener import MetadataListener
+from barnabas.server.metadata_log.publisher_order import install_followers
+from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
+from barnabas.server.metadata_log.snapshots import MetadataSnapshots, SnapshotGenerator
 from barnabas.server.node_authorizer import NodeAuthorizer
-from barnabas.server.node_storage import NodeStartError, read_identity
-from barnabas.server.part_settings import metadata_log_config, raft_config, request_limits
-from barnabas.server.raft_driver import RaftDriver
-from barnabas.server.system_clock import SystemClock
-from barnabas.server.turn_times import TurnTimes, turns_of
+from barnabas.server.node_identity import NodeStartError, read_identity
+from barnabas.server.process.event_loop_turns import TurnTimes, turns_of
+from barnabas.server.process.file_descriptors import descriptor_budget, raise_descriptor_limit
+from barnabas.server.process.system_clock import SystemClock
+from barnabas.server.quorum.raft_driver import RaftDriver
+from barnabas.server.settings.dynamic_broker_config import DynamicSettings
+from barnabas.server.settings.encryption_keys import EncryptedConfigsCheck, config_cipher
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.metadata.publisher import MetadataPublisher
     from barnabas.raft.ready import OutboundRequest
-    from barnabas.server.listeners import Endpoint
-    from barnabas.server.node_config import NodeConfig
-    from barnabas.server.raft_channel import RaftChannel
+    from barnabas.server.quorum.raft_channel import RaftChannel
+    from barnabas.server.settings.endpoints import Endpoint
+    from barnabas.server.settings.node_config import NodeConfig
 
 __all__ = ["NodeCore"]
 
@@ -185,7 +185,7 @@ class NodeCore:
         self._raft_channel.send(request)
 
     def _make_raft_channel(self) -> RaftChannel:
-        from barnabas.server.raft_channel import RaftChannel  # The only voter has nobody to ask.
+        from barnabas.server.quorum.raft_channel import RaftChannel  # The only voter has nobody to ask.
 
         return RaftChannel(self.config, self.driver.handle_outcome)
 

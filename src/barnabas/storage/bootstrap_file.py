@@ -16,7 +16,7 @@ from barnabas.raft.batch_accumulator import BatchAccumulator
 from barnabas.raft.ports import RecordSerde
 from barnabas.storage.checkpoint_file import write_atomically
 from barnabas.storage.errors import CorruptFileError, StorageError
-from barnabas.storage.file_calls import naming
+from barnabas.storage.file_io import naming
 
 __all__ = ["BOOTSTRAP_CHECKPOINT", "read_bootstrap_file", "write_bootstrap_file"]
 

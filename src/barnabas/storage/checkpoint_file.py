@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from barnabas.storage.errors import CorruptFileError
-from barnabas.storage.file_calls import naming, write_all
-from barnabas.storage.file_modes import FILE_MODE
+from barnabas.storage.file_io import naming, write_all
+from barnabas.storage.file_permissions import FILE_MODE
 
 __all__ = ["read_checkpoint", "sync_file", "write_atomically", "write_checkpoint"]
 

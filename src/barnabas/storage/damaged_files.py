@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from barnabas.storage.checkpoint_file import sync_directory
 from barnabas.storage.errors import CorruptSegmentError
-from barnabas.storage.file_calls import exists, naming, write_all
-from barnabas.storage.file_modes import FILE_MODE
+from barnabas.storage.file_io import exists, naming, write_all
+from barnabas.storage.file_permissions import FILE_MODE
 
 __all__ = [
     "DAMAGED_SUFFIX",

@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 
 from barnabas.storage.errors import CorruptIndexError
-from barnabas.storage.file_calls import naming, pwrite_all
-from barnabas.storage.file_modes import FILE_MODE
+from barnabas.storage.file_io import naming, pwrite_all
+from barnabas.storage.file_permissions import FILE_MODE
 
 __all__ = ["IndexFile"]
 

@@ -20,8 +20,8 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.storage.checkpoint_file import sync_directory, write_atomically
 from barnabas.storage.errors import CorruptFileError, StorageError
-from barnabas.storage.file_calls import naming
-from barnabas.storage.file_modes import DIRECTORY_MODE, FILE_MODE
+from barnabas.storage.file_io import naming
+from barnabas.storage.file_permissions import DIRECTORY_MODE, FILE_MODE
 from barnabas.storage.offset_checkpoint import (
     CLEANER_OFFSET_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,

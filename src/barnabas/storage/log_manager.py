@@ -38,7 +38,7 @@ from barnabas.storage.recovery_point import boot_id
 from barnabas.storage.replicated_batches import EPOCH_MAX
 from barnabas.storage.retention import apply_retention
 from barnabas.storage.stray_logs import StrayLogs
-from barnabas.storage.topic_id_notes import TopicIdNotes
+from barnabas.storage.topic_ids_file import TopicIdNotes
 
 __all__ = ["LoadReport", "LogManager"]
 

@@ -28,8 +28,8 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.storage.damaged_files import copy_aside, move_aside
 from barnabas.storage.errors import CorruptFileError, CorruptIndexError, CorruptSegmentError
-from barnabas.storage.file_calls import naming
-from barnabas.storage.file_modes import FILE_MODE
+from barnabas.storage.file_io import naming
+from barnabas.storage.file_permissions import FILE_MODE
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, LeaderEpochCheckpoint
 from barnabas.storage.partition_log import PartitionLog

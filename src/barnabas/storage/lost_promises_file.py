@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from barnabas.raft.voter_recovery import LostPromises
 from barnabas.storage.checkpoint_file import sync_directory, write_atomically
-from barnabas.storage.file_calls import naming
+from barnabas.storage.file_io import naming
 
 __all__ = ["LOST_PROMISES", "LostPromisesFile"]
 

@@ -13,7 +13,7 @@ from barnabas.common.properties_file import parse_properties
 from barnabas.common.uuid import Uuid
 from barnabas.storage.checkpoint_file import write_atomically
 from barnabas.storage.errors import CorruptFileError, StorageError
-from barnabas.storage.file_calls import exists, naming
+from barnabas.storage.file_io import exists, naming
 
 __all__ = ["META_PROPERTIES", "MetaProperties", "MetaPropertiesEnsemble", "new_directory_id"]
 

@@ -26,8 +26,8 @@ from barnabas.storage import producer_snapshot
 from barnabas.storage.checkpoint_file import sync_directory
 from barnabas.storage.damaged_files import DamagedLogError, LogDamage
 from barnabas.storage.errors import CorruptFileError, CorruptSegmentError, StorageError
-from barnabas.storage.file_calls import naming
-from barnabas.storage.file_modes import DIRECTORY_MODE
+from barnabas.storage.file_io import naming
+from barnabas.storage.file_permissions import DIRECTORY_MODE
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.metadata_log_check import inspect_batch
 from barnabas.storage.metadata_log_opening import LogOpening

@@ -28,7 +28,7 @@ from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.storage.bootstrap_file import BOOTSTRAP_CHECKPOINT
 from barnabas.storage.errors import CorruptFileError, StorageError
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
-from barnabas.storage.metadata_moment import Moment, MomentNotKnown, Point
+from barnabas.storage.metadata_point_in_time import Moment, MomentNotKnown, Point
 from barnabas.storage.snapshot_file import CHECKPOINT_SUFFIX, SnapshotReader, list_snapshots
 
 __all__ = ["MetadataOnDisk", "Moment", "read_metadata"]

@@ -31,7 +31,7 @@ from barnabas.storage.batch_header import (
 from barnabas.storage.checkpoint_file import sync_directory, sync_file
 from barnabas.storage.damaged_files import unused_aside_path
 from barnabas.storage.errors import CorruptFileError, CorruptIndexError, CorruptSegmentError
-from barnabas.storage.file_modes import DIRECTORY_MODE
+from barnabas.storage.file_permissions import DIRECTORY_MODE
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, LeaderEpochCheckpoint
 from barnabas.storage.log_reader import FetchedRecords, read_segments

@@ -9,8 +9,8 @@ import os
 
 from barnabas.common.uuid import Uuid
 from barnabas.storage.errors import CorruptFileError
-from barnabas.storage.file_calls import naming, write_all
-from barnabas.storage.file_modes import FILE_MODE
+from barnabas.storage.file_io import naming, write_all
+from barnabas.storage.file_permissions import FILE_MODE
 
 __all__ = ["PARTITION_METADATA", "read_partition_metadata", "write_partition_metadata"]
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from barnabas.common.crc32c import crc32c
 from barnabas.storage.checkpoint_file import write_atomically
 from barnabas.storage.errors import CorruptFileError
-from barnabas.storage.file_calls import naming
+from barnabas.storage.file_io import naming
 
 __all__ = [
     "SNAPSHOT_EXTENSION",

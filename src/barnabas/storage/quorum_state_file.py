@@ -16,7 +16,7 @@ from barnabas.raft.election_state import ElectionState
 from barnabas.raft.replica_key import ReplicaKey
 from barnabas.storage.checkpoint_file import write_atomically
 from barnabas.storage.errors import CorruptFileError, StorageError
-from barnabas.storage.file_calls import naming
+from barnabas.storage.file_io import naming
 
 __all__ = ["QUORUM_STATE", "QuorumStateFile"]
 

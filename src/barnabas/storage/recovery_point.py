@@ -18,8 +18,8 @@ from threading import Lock
 from time import monotonic
 
 from barnabas.common.crc32c import crc32c
-from barnabas.storage.file_calls import naming, pwrite_all
-from barnabas.storage.file_modes import FILE_MODE
+from barnabas.storage.file_io import naming, pwrite_all
+from barnabas.storage.file_permissions import FILE_MODE
 
 __all__ = ["RECOVERY_POINT", "UNKNOWN_BOOT", "RecoveryPoint", "boot_id"]
 

@@ -20,8 +20,8 @@ from struct import Struct
 
 from barnabas.storage.batch_header import BATCH_OVERHEAD, HEADER_SIZE, MAX_TIMESTAMP_OFFSET, Buffer
 from barnabas.storage.errors import CorruptIndexError, CorruptSegmentError, StorageError
-from barnabas.storage.file_calls import map_file, naming, read_range
-from barnabas.storage.file_modes import FILE_MODE
+from barnabas.storage.file_io import map_file, naming, read_range
+from barnabas.storage.file_permissions import FILE_MODE
 from barnabas.storage.file_pool import FilePool, PooledFile
 from barnabas.storage.index_file import IndexFile
 from barnabas.storage.offset_index import OffsetIndex

@@ -30,8 +30,8 @@ from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.raft.voter_set import VoterSet
 from barnabas.storage.checkpoint_file import sync_directory
 from barnabas.storage.errors import CorruptFileError
-from barnabas.storage.file_calls import naming, write_all
-from barnabas.storage.file_modes import FILE_MODE
+from barnabas.storage.file_io import naming, write_all
+from barnabas.storage.file_permissions import FILE_MODE
 
 __all__ = [
     "BOOTSTRAP_SNAPSHOT_ID",

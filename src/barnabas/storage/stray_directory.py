@@ -17,8 +17,8 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.storage.batch_header import BATCH_OVERHEAD, HEADER, HEADER_SIZE, header_problem
 from barnabas.storage.errors import CorruptFileError
-from barnabas.storage.file_calls import naming, write_all
-from barnabas.storage.file_modes import FILE_MODE
+from barnabas.storage.file_io import naming, write_all
+from barnabas.storage.file_permissions import FILE_MODE
 from barnabas.storage.log_directory import NAME_LENGTH_MAX
 from barnabas.storage.partition_metadata import read_partition_metadata
 

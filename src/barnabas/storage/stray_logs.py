@@ -26,7 +26,7 @@ from barnabas.storage.log_table import LogTable
 from barnabas.storage.partition_log import PartitionLog
 from barnabas.storage.partition_metadata import PARTITION_METADATA, write_partition_metadata
 from barnabas.storage.stray_directory import STRAY_NOTE, StrayDirectory, list_strays, stray_directory_name
-from barnabas.storage.topic_id_notes import TOPIC_IDS_FILE, TopicIdNotes
+from barnabas.storage.topic_ids_file import TOPIC_IDS_FILE, TopicIdNotes
 
 __all__ = ["LogWithheld", "StrayLogs"]
 

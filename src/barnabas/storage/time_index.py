@@ -11,7 +11,7 @@ import os
 from struct import Struct
 
 from barnabas.storage.errors import CorruptIndexError
-from barnabas.storage.file_calls import naming
+from barnabas.storage.file_io import naming
 from barnabas.storage.index_file import IndexFile
 
 __all__ = ["NO_TIMESTAMP", "TimeIndex"]

@@ -14,8 +14,8 @@ from struct import Struct
 from typing import NamedTuple
 
 from barnabas.storage.errors import CorruptIndexError
-from barnabas.storage.file_calls import naming, pwrite_all
-from barnabas.storage.file_modes import FILE_MODE
+from barnabas.storage.file_io import naming, pwrite_all
+from barnabas.storage.file_permissions import FILE_MODE
 
 __all__ = ["AbortedTransaction", "TransactionIndex"]
 

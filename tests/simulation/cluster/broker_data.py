@@ -13,7 +13,7 @@ from barnabas.broker.apis import SERVED_BY_BROKER
 from barnabas.broker.broker_settings import BrokerSettings
 from barnabas.broker.fetch_session import FetchSessionCache
 from barnabas.broker.group_service import GroupService
-from barnabas.broker.leader_replicas import LeaderReplicas
+from barnabas.broker.isr_maintenance import LeaderReplicas
 from barnabas.broker.producer_ids import ProducerIdAllocator
 from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.broker.replication.replica_fetcher import FetcherConfig
@@ -21,7 +21,7 @@ from barnabas.clients.client_config import Address
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.network.api_handler import HandlerTable
 from barnabas.network.request_dispatcher import RequestDispatcher
-from barnabas.server.replica_fetchers import ReplicaFetchers
+from barnabas.server.broker.replica_fetcher_manager import ReplicaFetchers
 from tests.simulation.cluster.log_directories import directory_service, maintenance, topic_defaults
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from barnabas.protocol.headers import RequestHeader, ResponseHeader, request_hea
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.raft.errors import NotLeaderException
 from barnabas.raft.inbound import RaftResponse, RequestFailed
-from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS
+from barnabas.server.controller.api_handlers import SERVED_ON_CONTROLLER_LISTENERS
 
 if TYPE_CHECKING:
     from barnabas.clients.client_config import Address

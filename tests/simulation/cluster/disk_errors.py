@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from barnabas import storage
-from barnabas.server.node_storage import NodeStartError
+from barnabas.server.node_identity import NodeStartError
 from barnabas.storage.errors import StorageError
 
 __all__ = ["ERROR_KINDS", "SCOPES", "Armed", "DiskErrors", "install_disk_errors"]
@@ -40,7 +40,7 @@ _KINDS = {
     "name": ("rename", "unlink", "rmdir"),
 }  # fmt: skip
 _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names}
-_SERVER_MODULES = ("raft_recovery", "raft_driver", "metadata_snapshots")
+_SERVER_MODULES = ("quorum.raft_recovery", "quorum.raft_driver", "metadata_log.snapshots")
 
 
 @dataclass(slots=True)

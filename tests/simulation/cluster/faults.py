@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from barnabas.metadata.features import METADATA_VERSION
-from barnabas.server.raft_recovery import DamagedAlone
+from barnabas.server.quorum.raft_recovery import DamagedAlone
 from barnabas.storage.errors import StorageError
 from tests.simulation.cluster.data_rot import rot_data
 from tests.simulation.cluster.disk_errors import Armed

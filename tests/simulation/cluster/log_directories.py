@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.topic_config import TopicConfig
 from barnabas.common.uuid import Uuid
-from barnabas.server.log_dir_service import LogDirService
-from barnabas.server.log_maintenance import LogMaintenance
-from barnabas.server.node_storage import NodeIdentity, read_identity
+from barnabas.server.broker.log_dir_service import LogDirService
+from barnabas.server.broker.log_maintenance import LogMaintenance
+from barnabas.server.node_identity import NodeIdentity, read_identity
 from barnabas.storage.log_manager import LogManager
 from barnabas.storage.meta_properties import MetaProperties
 

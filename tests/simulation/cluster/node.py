@@ -36,21 +36,23 @@ from barnabas.raft.voter_set import Endpoint, VoterNode, VoterSet
 from barnabas.security.principal import Principal
 from barnabas.security.principal_serde import serialize_principal
 from barnabas.security.request_context import RequestContext
-from barnabas.server import network_channel, raft_recovery, replica_fetchers
-from barnabas.server.applied_offset import AppliedOffset
-from barnabas.server.controller_access import CombinedChannel
-from barnabas.server.controller_dispatcher import ControllerDispatcher
-from barnabas.server.controller_service import ControllerService
-from barnabas.server.in_process_channel import InProcessChannel
-from barnabas.server.metadata_followers import broker_followers, install_followers
-from barnabas.server.metadata_listener import MetadataListener
-from barnabas.server.metadata_record_serde import MetadataRecordSerde
-from barnabas.server.metadata_snapshots import MetadataSnapshots, SnapshotGenerator
-from barnabas.server.network_channel import NetworkChannel
+from barnabas.server.broker import replica_fetcher_manager as replica_fetchers
+from barnabas.server.controller.dispatcher import ControllerDispatcher
+from barnabas.server.controller.quorum_handlers import SERVED_BY_CONTROLLER, SERVED_IN_PROCESS, QuorumHandlers
+from barnabas.server.controller.service import ControllerService
+from barnabas.server.controller_channel import network as network_channel
+from barnabas.server.controller_channel.combined import CombinedChannel
+from barnabas.server.controller_channel.in_process import InProcessChannel
+from barnabas.server.controller_channel.network import NetworkChannel
+from barnabas.server.metadata_log.applied_offset import AppliedOffset
+from barnabas.server.metadata_log.commit_listener import MetadataListener
+from barnabas.server.metadata_log.publisher_order import broker_followers, install_followers
+from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
+from barnabas.server.metadata_log.snapshots import MetadataSnapshots, SnapshotGenerator
 from barnabas.server.node_authorizer import NodeAuthorizer
-from barnabas.server.raft_driver import RaftDriver
-from barnabas.server.raft_handlers import SERVED_BY_CONTROLLER, SERVED_IN_PROCESS, QuorumHandlers
-from barnabas.server.raft_recovery import MetadataLogConfig
+from barnabas.server.quorum import raft_recovery
+from barnabas.server.quorum.raft_driver import RaftDriver
+from barnabas.server.quorum.raft_recovery import MetadataLogConfig
 from barnabas.storage import metadata_log, segment
 from barnabas.storage.errors import StorageError
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY

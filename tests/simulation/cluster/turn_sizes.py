@@ -13,7 +13,7 @@ from barnabas.broker import replica_changes
 from barnabas.controller import decision_queue, decision_steps, partition_walk, quorum_controller
 from barnabas.metadata import loader
 from barnabas.metadata.image import topics
-from barnabas.server import commit_delivery
+from barnabas.server.quorum import commit_delivery
 
 __all__ = ["install_turn_sizes"]
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from barnabas.connect.group.protocol import ProtocolVersion
+from barnabas.connect.decide.backing_stores.config_records import SESSION_KEY, parse_session_key
+from barnabas.connect.decide.backing_stores.config_state import ClusterConfig, ConfigState
+from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
+from barnabas.connect.decide.session_key import SessionKey
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState, TaskState
-from barnabas.connect.session_key import SessionKey
-from barnabas.connect.storage.config_records import SESSION_KEY, parse_session_key
-from barnabas.connect.storage.config_state import ClusterConfig, ConfigState
 
 if TYPE_CHECKING:
     from tests.simulation.connect.cluster import SimulatedCluster

@@ -6,6 +6,10 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
+from barnabas.connect.decide.herder.effects import SendTaskConfigs
+from barnabas.connect.decide.herder.herder import Herder
+from barnabas.connect.decide.session_key import SessionKey
 from barnabas.connect.errors import (
     AlreadyExists,
     BadRequest,
@@ -15,11 +19,7 @@ from barnabas.connect.errors import (
     RebalanceNeeded,
     RequestFailed,
 )
-from barnabas.connect.group.protocol import ProtocolVersion
-from barnabas.connect.herder.effects import SendTaskConfigs
-from barnabas.connect.herder.herder import Herder
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
-from barnabas.connect.session_key import SessionKey
 from tests.simulation.connect.checks import Checks, session_key_of
 from tests.simulation.connect.group import SimulatedCoordinator
 from tests.simulation.connect.topics import SharedTopic

@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from barnabas.connect.group.liveness import Liveness
-from barnabas.connect.herder.assigned_work import AssignedWork
-from barnabas.connect.herder.context import HerderContext
-from barnabas.connect.herder.effects import ReportWorkStopped, WriteConfigs
-from barnabas.connect.herder.local_work import LocalWork
-from barnabas.connect.herder.rebalance import Rebalance
-from barnabas.connect.herder.self_healing import SelfHealing
-from barnabas.connect.herder.statuses import Statuses
-from barnabas.connect.herder.task_reconfiguration import TaskReconfiguration
-from barnabas.connect.session_key import KeyRotation
+from barnabas.connect.decide.group.heartbeat import Liveness
+from barnabas.connect.decide.herder.assigned_work import AssignedWork
+from barnabas.connect.decide.herder.automatic_restarts import SelfHealing
+from barnabas.connect.decide.herder.effects import ReportWorkStopped, WriteConfigs
+from barnabas.connect.decide.herder.herder_context import HerderContext
+from barnabas.connect.decide.herder.local_work import LocalWork
+from barnabas.connect.decide.herder.rebalance_listener import Rebalance
+from barnabas.connect.decide.herder.status_updates import Statuses
+from barnabas.connect.decide.herder.task_reconfiguration import TaskReconfiguration
+from barnabas.connect.decide.session_key import KeyRotation
 
 __all__ = ["DEFECTS", "Defect"]
 

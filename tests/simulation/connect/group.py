@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from barnabas.clients.client_config import Address
-from barnabas.connect.group.client_ids import default_client_id
-from barnabas.connect.group.group_requests import GroupRequest
-from barnabas.coordinator.group.request_context import GroupRequestContext
+from barnabas.connect.decide.group.client_ids import default_client_id
+from barnabas.connect.decide.group.group_requests import GroupRequest
+from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from tests.simulation.connect.world import World

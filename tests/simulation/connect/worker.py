@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
-from barnabas.connect.errors import ConnectError
-from barnabas.connect.group.group_requests import GroupRequest
-from barnabas.connect.group.membership import DropConnections, Membership
-from barnabas.connect.group.settings import GroupSettings
-from barnabas.connect.herder.effects import (
+from barnabas.connect.decide.group.group_requests import GroupRequest
+from barnabas.connect.decide.group.group_settings import GroupSettings
+from barnabas.connect.decide.group.membership import DropConnections, Membership
+from barnabas.connect.decide.herder.effects import (
     Effect,
     GenerateTaskConfigs,
     ReadConfigsToEnd,
@@ -27,13 +26,14 @@ from barnabas.connect.herder.effects import (
     WriteConfigs,
     WriteStatus,
 )
-from barnabas.connect.herder.herder import Herder
-from barnabas.connect.herder.procedures import Call, Now
-from barnabas.connect.herder.settings import HerderSettings, RestartBudget
+from barnabas.connect.decide.herder.herder import Herder
+from barnabas.connect.decide.herder.herder_settings import HerderSettings, RestartBudget
+from barnabas.connect.decide.herder.procedures import Call, Now
+from barnabas.connect.decide.session_key import KeyRotation
+from barnabas.connect.decide.tasks.task_runtime import TaskFailed, TaskPaused, TaskRunning
+from barnabas.connect.entities import ConfigInfos
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
-from barnabas.connect.plugins.runtime import TaskFailed, TaskPaused, TaskRunning
-from barnabas.connect.rest.entities import ConfigInfos
-from barnabas.connect.session_key import KeyRotation
 from tests.simulation.connect.world import WALL_MS
 
 if TYPE_CHECKING:

@@ -135,4 +135,4 @@ def _() -> None:
 
         return forward
 
-    replace_in("server.in_process_channel", "InProcessChannel.forward", make)
+    replace_in("server.controller_channel.in_process", "InProcessChannel.forward", make)

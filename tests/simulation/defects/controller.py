@@ -228,7 +228,7 @@ def _() -> None:
 
         return decided
 
-    replace_in("server.controller_dispatcher", "ControllerDispatcher._decided", make)
+    replace_in("server.controller.dispatcher", "ControllerDispatcher._decided", make)
 
 
 @defect("old-session-ends-the-start", "a broker gives up when the session of its last process is not over")

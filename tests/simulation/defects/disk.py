@@ -12,7 +12,7 @@ def _() -> None:
     def make(original: Any) -> Any:
         return lambda driver, end_offset: original(driver, driver.log.end_offset)
 
-    replace_in("server.raft_driver", "RaftDriver._flushed", make)
+    replace_in("server.quorum.raft_driver", "RaftDriver._flushed", make)
 
 
 @defect("flush-skipped", "the log is said to be flushed and is not")
@@ -73,7 +73,7 @@ def _() -> None:
 
         return carry_out
 
-    replace_in("server.raft_driver", "RaftDriver._carry_out", make)
+    replace_in("server.quorum.raft_driver", "RaftDriver._carry_out", make)
 
 
 @defect("commit-handed-out-twice", "after a delivery from disk the same batches come from memory too")
@@ -87,7 +87,7 @@ def _() -> None:
 
         return deliver
 
-    replace_in("server.commit_delivery", "CommitDelivery._take_turn", make)
+    replace_in("server.quorum.commit_delivery", "CommitDelivery._take_turn", make)
 
 
 @defect("commit-skipped", "what was in the log before the start is not handed out")
@@ -101,7 +101,7 @@ def _() -> None:
 
         return due
 
-    replace_in("server.commit_delivery", "CommitDelivery._due", make)
+    replace_in("server.quorum.commit_delivery", "CommitDelivery._due", make)
 
 
 @defect("leadership-before-commits", "the listener hears that this node leads before the commits that came first")
@@ -115,7 +115,7 @@ def _() -> None:
 
         return carry_out
 
-    replace_in("server.raft_driver", "RaftDriver._carry_out", make)
+    replace_in("server.quorum.raft_driver", "RaftDriver._carry_out", make)
 
 
 @defect("snapshot-off-by-one", "a snapshot's name says one record less than it holds")
@@ -128,7 +128,7 @@ def _() -> None:
 
         return save
 
-    replace_in("server.metadata_snapshots", "MetadataSnapshots.save", make)
+    replace_in("server.metadata_log.snapshots", "MetadataSnapshots.save", make)
 
 
 @defect("log-cleaned-beyond-its-snapshot", "cleaning deletes records that no snapshot holds")
@@ -142,7 +142,7 @@ def _() -> None:
 
         return delete_before
 
-    replace_in("server.metadata_snapshots", "MetadataSnapshots._delete_before", make)
+    replace_in("server.metadata_log.snapshots", "MetadataSnapshots._delete_before", make)
 
 
 @defect("closing-takes-messages-for-faults", "a driver that is closing fails when there is something to send")
@@ -155,4 +155,4 @@ def _() -> None:
 
         return carry_out
 
-    replace_in("server.raft_driver", "RaftDriver._carry_out", make)
+    replace_in("server.quorum.raft_driver", "RaftDriver._carry_out", make)

@@ -27,7 +27,9 @@ def _() -> None:
     needs="groups",
 )
 def _() -> None:
-    replace_in("coordinator.loader", "iter_batches", lambda original: lambda data: list(original(data))[:-1])
+    replace_in(
+        "coordinator.coordinator_loader", "iter_batches", lambda original: lambda data: list(original(data))[:-1]
+    )
 
 
 @defect(
@@ -49,7 +51,9 @@ def _() -> None:
 @defect("old-coordinator-goes-on", "a broker answers for groups after others lead their partition", needs="groups")
 def _() -> None:
     replace_in(
-        "coordinator.runtime", "CoordinatorRuntime.unload", lambda original: lambda self, *arguments, **options: None
+        "coordinator.coordinator_runtime",
+        "CoordinatorRuntime.unload",
+        lambda original: lambda self, *arguments, **options: None,
     )
 
 
@@ -57,7 +61,9 @@ def _() -> None:
     "coordinator-does-not-load", "a broker answers for groups when it leads, and reads nothing first", needs="groups"
 )
 def _() -> None:
-    replace_in("coordinator.loader", "CoordinatorLoader._replay", lambda original: lambda self, now_ms: False)
+    replace_in(
+        "coordinator.coordinator_loader", "CoordinatorLoader._replay", lambda original: lambda self, now_ms: False
+    )
 
 
 @defect("members-never-expire", "a member that is never heard of again stays in its group", needs="groups")

@@ -53,12 +53,12 @@ def _() -> None:
 
 @defect("vote-is-forgotten", "the vote and the epoch are not read at a restart")
 def _() -> None:
-    replace_in("server.raft_driver", "read_election", lambda original: lambda *arguments: (None, None))
+    replace_in("server.quorum.raft_driver", "read_election", lambda original: lambda *arguments: (None, None))
 
 
 @defect("vote-not-written", "the driver goes on without writing the election to disk")
 def _() -> None:
-    replace_in("server.raft_driver", "RaftDriver._persist", lambda original: _without_writing)
+    replace_in("server.quorum.raft_driver", "RaftDriver._persist", lambda original: _without_writing)
 
 
 def _without_writing(driver: Any, election: Any) -> None:
@@ -79,7 +79,7 @@ def _() -> None:
 
         return process
 
-    replace_in("server.raft_driver", "RaftDriver._process", make)
+    replace_in("server.quorum.raft_driver", "RaftDriver._process", make)
 
 
 @defect("minority-elects", "one vote less than a majority is enough")

@@ -60,7 +60,7 @@ def _() -> None:
 
 @defect("damaged-log-is-started-alone", "a node that is alone cuts its damaged log, and starts", needs="rots")
 def _() -> None:
-    replace_in("server.raft_recovery", "_has_peers", lambda original: lambda log_dir, raft: True)
+    replace_in("server.quorum.raft_recovery", "_has_peers", lambda original: lambda log_dir, raft: True)
     replace_in("storage.lost_promises_file", "LostPromisesFile.read", lambda original: lambda self: None)
 
 
@@ -71,4 +71,6 @@ def _() -> None:
 
 @defect("forgotten-epochs-are-not-asked-for", "a voter without its quorum-state is counted in any epoch", needs="rots")
 def _() -> None:
-    replace_in("server.raft_recovery", "_stored_election", lambda original: lambda file, last: (None, None, False))
+    replace_in(
+        "server.quorum.raft_recovery", "_stored_election", lambda original: lambda file, last: (None, None, False)
+    )

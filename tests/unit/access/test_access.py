@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.access.acl_text import Resource
 from barnabas.access.explain import Reason, explain
-from barnabas.access.json_form import explanation_json, holders_json, holdings_json
+from barnabas.access.explanation_json import explanation_json, holders_json, holdings_json
 from barnabas.access.listing import Access, of, who
-from barnabas.access.policy import Policy, Rule
-from barnabas.access.words import Resource
+from barnabas.access.rule_set import Policy, Rule
 from barnabas.common.acl import AclBinding, AclOperation, AclPermissionType
 from barnabas.common.resource import PatternType, ResourceType
 from barnabas.common.uuid import Uuid

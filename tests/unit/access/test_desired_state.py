@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from barnabas.access.cluster_state import BROKER, GROUP, ConfigTarget, Credential
 from barnabas.access.desired_state import DesiredState, InvalidFile, read_desired_state
-from barnabas.access.document import ListNode, MapNode, Node, ScalarNode
-from barnabas.access.file_format import json_schema
-from barnabas.access.notation import Secret
-from barnabas.cli.desired_state_file import UnreadableFile, load_desired_state, parse_document
+from barnabas.access.desired_state_notation import Secret
+from barnabas.access.desired_state_schema import json_schema
+from barnabas.access.document_tree import ListNode, MapNode, Node, ScalarNode
+from barnabas.cli.desired_state.yaml_file import UnreadableFile, load_desired_state, parse_document
 from barnabas.common.acl import AclBinding, AclOperation, AclPermissionType
 from barnabas.common.resource import PatternType, ResourceType
 from barnabas.common.scram_mechanism import ScramMechanism

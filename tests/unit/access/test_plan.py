@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from barnabas.access.apply_change import applied
 from barnabas.access.cluster_state import BROKER, ClusterState, ConfigTarget, Credential, TopicState
 from barnabas.access.desired_state import DesiredState, read_desired_state
-from barnabas.access.document import ListNode, MapNode, Node, ScalarNode
+from barnabas.access.document_tree import ListNode, MapNode, Node, ScalarNode
 from barnabas.access.export import exported
 from barnabas.access.plan import Plan, StepKind, make_plan
-from barnabas.cli.desired_state_file import parse_document
+from barnabas.cli.desired_state.yaml_file import parse_document
 from barnabas.common.acl import AclBinding, AclOperation, AclPermissionType
 from barnabas.common.resource import PatternType, ResourceType
 from barnabas.common.scram_mechanism import ScramMechanism

@@ -9,8 +9,8 @@ import pytest
 
 from barnabas.access.cluster_state import ClusterState
 from barnabas.access.desired_state import DesiredState
+from barnabas.access.desired_state_scope import AclScope, NamePattern, Scope
 from barnabas.access.plan import make_plan
-from barnabas.access.scope import AclScope, NamePattern, Scope
 from barnabas.common.acl import AclBinding
 
 COUNT, CHANGED = 100_000, 150

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from barnabas.access.name_classes import NameSpace, PatternTable
-from barnabas.access.policy import Policy, Rule
 from barnabas.access.proof import AccessRules, CauseKind, Proof, prove
+from barnabas.access.rule_set import Policy, Rule
 from barnabas.common.acl import AclBinding, AclOperation, AclPermissionType
 from barnabas.common.resource import PatternType, ResourceType
 from barnabas.protocol.api_keys import ApiKey

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.feature_notices import FeatureNotices
+from barnabas.broker.unsupported_feature_levels import FeatureNotices
 from barnabas.metadata.image.features import FeaturesImage
 from barnabas.metadata.metadata_version import LATEST_PRODUCTION
 

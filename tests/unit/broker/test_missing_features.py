@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.missing_features import MissingFeatures
+from barnabas.broker.unsupported_requests import MissingFeatures
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.security.principal import Principal
 from barnabas.security.request_context import RequestContext

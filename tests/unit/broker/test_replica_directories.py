@@ -33,7 +33,7 @@ from barnabas.protocol.records.partition_change_record import PartitionChangeRec
 from barnabas.protocol.records.partition_record import PartitionRecord
 from barnabas.protocol.records.remove_topic_record import RemoveTopicRecord
 from barnabas.protocol.records.topic_record import TopicRecord
-from barnabas.server.log_dir_metrics import LOG_DIR_METRICS, log_dir_values
+from barnabas.server.metrics.log_dirs import LOG_DIR_METRICS, log_dir_values
 from barnabas.storage.log_manager import LogManager
 
 NOW = 1_750_000_000_000

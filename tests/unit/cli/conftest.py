@@ -46,5 +46,5 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> FakeAdmin:
         fake.config = config
         return fake
 
-    monkeypatch.setattr("barnabas.cli.cluster_options.open_admin", open_admin)
+    monkeypatch.setattr("barnabas.cli.arguments.cluster_options.open_admin", open_admin)
     return fake

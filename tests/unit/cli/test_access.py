@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.access.words import parse_host, parse_operation, parse_principal, parse_resource, parse_super_users
-from barnabas.cli.access import main
+from barnabas.access.acl_text import parse_host, parse_operation, parse_principal, parse_resource, parse_super_users
+from barnabas.cli.access.command import main
 from barnabas.common.acl import AclBinding
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.image.acls import acl_record
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.records.feature_level_record import FeatureLevelRecord
-from barnabas.server.metadata_record_serde import MetadataRecordSerde
+from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
 from barnabas.storage.bootstrap_file import write_bootstrap_file
 
 EXPLAIN = ["explain", "--principal", "User:alice", "--resource", "Topic:orders", "--operation", "read"]

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from barnabas.cli.access import main as access
-from barnabas.cli.cluster import main as cluster
-from barnabas.cli.groups import main as groups
-from barnabas.cli.topics import main as topics
+from barnabas.cli.access.command import main as access
+from barnabas.cli.cluster.command import main as cluster
+from barnabas.cli.groups.command import main as groups
+from barnabas.cli.topics.command import main as topics
 from barnabas.clients.admin import ClusterDescription, GroupDescription, Results, TopicDescription
 from barnabas.clients.admin.errors import admin_error
 from barnabas.common.acl import AclOperation

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from barnabas.cli.acls import main
+from barnabas.cli.acls.command import main
 from barnabas.clients.admin import AclBinding, AclBindingFilter, Results
 from barnabas.clients.admin.errors import admin_error
 from barnabas.common.error_code import ErrorCode

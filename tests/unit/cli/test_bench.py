@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
-from barnabas.cli.answer import Answer
-from barnabas.cli.bench import main
-from barnabas.cli.bench_admin import AdminLoad
-from barnabas.cli.bench_figures import latency_cells, latency_document, number, rate, volume
-from barnabas.cli.bench_options import BenchOptions, stop_at_signals, until_stopped
-from barnabas.cli.bench_payloads import FilePayloads, RandomPayloads, read_payloads
-from barnabas.cli.bench_produce import Delivered
-from barnabas.cli.bench_progress import Progress, described
+from barnabas.cli.bench.admin import AdminLoad
+from barnabas.cli.bench.command import main
+from barnabas.cli.bench.measurements import latency_cells, latency_document, number, rate, volume
+from barnabas.cli.bench.options import BenchOptions, stop_at_signals, until_stopped
+from barnabas.cli.bench.payloads import FilePayloads, RandomPayloads, read_payloads
+from barnabas.cli.bench.produce import Delivered
+from barnabas.cli.bench.progress import Progress, described
+from barnabas.cli.output.answer import Answer
 from barnabas.clients.latency_histogram import LatencyHistogram
 from barnabas.clients.producer.batch import ProducerBatch, Run
 

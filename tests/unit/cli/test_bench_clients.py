@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.cli.bench_clients import WatchedConnection, WatchedNetwork, measure_requests
-from barnabas.cli.bench_consume import Received
-from barnabas.cli.bench_end_to_end import Trips
+from barnabas.cli.bench.clients import WatchedConnection, WatchedNetwork, measure_requests
+from barnabas.cli.bench.consume import Received
+from barnabas.cli.bench.end_to_end import Trips
 from barnabas.clients.client_config import Address
-from barnabas.clients.consumer.fetched import Fetched
+from barnabas.clients.consumer.completed_fetch import Fetched
 from barnabas.clients.errors import Disconnected
+from barnabas.clients.leader_tracker import ThrottleStatistics
 from barnabas.clients.producer.batch import ProducerBatch, Run
-from barnabas.clients.topic_follower import ThrottleStatistics
 from barnabas.protocol.record_batch import BatchView, Record
 from barnabas.protocol.record_batch_builder import build_batch
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from barnabas.cli.cluster import main as cluster
+from barnabas.cli.cluster.command import main as cluster
 from barnabas.cli.features import main as features
-from barnabas.cli.log_dirs import main as log_dirs
-from barnabas.cli.quorum import main as quorum
+from barnabas.cli.log_dirs.command import main as log_dirs
+from barnabas.cli.quorum.command import main as quorum
 from barnabas.clients.admin import (
     ClusterDescription,
     FeatureMetadata,

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.cluster import main
-from barnabas.cli.local_cluster import LocalCluster, LocalNode, NoPorts, choose_ports, new_cluster
-from barnabas.cli.local_cluster_folder import FolderProblem, format_nodes, locked, read_cluster
-from barnabas.cli.local_cluster_nodes import NodeFailed, Supervisor
+from barnabas.cli.cluster.command import main
+from barnabas.cli.cluster.local_folder import FolderProblem, format_nodes, locked, read_cluster
+from barnabas.cli.cluster.local_layout import LocalCluster, LocalNode, NoPorts, choose_ports, new_cluster
+from barnabas.cli.cluster.local_processes import NodeFailed, Supervisor
 from barnabas.common.uuid import Uuid
-from barnabas.server.initial_controllers import parse_initial_controllers
-from barnabas.server.node_config import load_node_config
+from barnabas.server.settings.node_config import load_node_config
+from barnabas.server.storage_tool.initial_controllers import parse_initial_controllers
 from barnabas.storage.meta_properties import MetaProperties
 
 

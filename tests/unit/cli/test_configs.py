@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from barnabas.cli.configs import main
+from barnabas.cli.configs.command import main
 from barnabas.clients.admin import (
     AlterConfigOp,
     AlterConfigOpType,

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from barnabas.cli.connect import main
-from barnabas.connect.rest_client import ConnectClient
+from barnabas.cli.connect.command import main
+from barnabas.connect.rest.connect_client import ConnectClient
 
 Reply = tuple[int, Any]
 
@@ -59,7 +59,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> FakeWorker:
     client = partial(
         ConnectClient, transport=httpx.MockTransport(fake.answer), clock=lambda: fake.now, sleep=fake.sleep
     )
-    monkeypatch.setattr("barnabas.connect.rest_client.ConnectClient", client)
+    monkeypatch.setattr("barnabas.connect.rest.connect_client.ConnectClient", client)
     for name in ("URL", "PASSWORD", "TOKEN"):
         monkeypatch.delenv(f"BARNABAS_CONNECT_{name}", raising=False)
     return fake

@@ -62,7 +62,7 @@ def test_what_does_the_work_of_a_script_is_there(capsys: pytest.CaptureFixture[s
 
 def test_a_reader_that_has_seen_enough_is_no_accident() -> None:
     code = (
-        "import sys, barnabas.cli.main as root, barnabas.cli.configs as configs\n"
+        "import sys, barnabas.cli.main as root, barnabas.cli.configs.command as configs\n"
         "configs.main = lambda arguments: [sys.stdout.write('much\\n' * 1000) for _ in range(1000)] and 0\n"
         "sys.exit(root.main(['configs']))"
     )
@@ -82,7 +82,7 @@ def test_an_interrupted_command_ends_without_a_trace(
     def interrupted(arguments: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("barnabas.cli.configs.main", interrupted)
+    monkeypatch.setattr("barnabas.cli.configs.command.main", interrupted)
     assert main(["configs"]) == 130
     assert capsys.readouterr().err == ""
 

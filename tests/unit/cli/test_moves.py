@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.cluster import main
-from barnabas.cli.partition_files import read_moves
+from barnabas.cli.arguments.partition_files import read_moves
+from barnabas.cli.cluster.command import main
 from barnabas.clients.admin import (
     ClusterDescription,
     Config,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli import node
-from barnabas.server.node_config import NodeConfig
+from barnabas.server.settings.node_config import NodeConfig
 
 
 @pytest.fixture

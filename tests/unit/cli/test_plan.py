@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from barnabas.access.cluster_state import Credential
-from barnabas.access.notation import Secret
+from barnabas.access.desired_state_notation import Secret
 from barnabas.access.plan import Step, StepKind, UserChange
-from barnabas.cli import apply, export, plan
-from barnabas.cli.desired_state_secrets import resolve_passwords
+from barnabas.cli.desired_state import apply, export, plan
+from barnabas.cli.desired_state.passwords import resolve_passwords
 from barnabas.common.acl import AclBinding
 from barnabas.common.scram_mechanism import ScramMechanism
 from barnabas.common.uuid import Uuid
@@ -20,7 +20,7 @@ from barnabas.metadata.image.acls import acl_record
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.records.config_record import ConfigRecord
 from barnabas.protocol.records.feature_level_record import FeatureLevelRecord
-from barnabas.server.metadata_record_serde import MetadataRecordSerde
+from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
 from barnabas.storage.bootstrap_file import write_bootstrap_file
 
 SCRAM = ScramMechanism.SCRAM_SHA_256

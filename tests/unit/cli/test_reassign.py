@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.partition_files import Move, read_moves, read_offsets, read_partitions, read_topics
-from barnabas.cli.reassign import main
-from barnabas.cli.reassignment import Rates, Stage, throttles
+from barnabas.cli.arguments.partition_files import Move, read_moves, read_offsets, read_partitions, read_topics
+from barnabas.cli.moves.reassign import main
+from barnabas.cli.moves.reassignment import Rates, Stage, throttles
 from barnabas.clients.admin import (
     AlterConfigOpType,
     ClusterDescription,

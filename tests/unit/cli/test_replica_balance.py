@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.cli.replica_balance import BYTES_APART_MIN, drain, rebalance
-from barnabas.cli.replica_placement import ClusterState, Move
 from barnabas.common.topic_partition import TopicPartition
+from barnabas.placement.cluster_model import ClusterState, Move
+from barnabas.placement.replica_balance import BYTES_APART_MIN, drain, rebalance
 
 GIB = 1 << 30
 Replicas = dict[TopicPartition, tuple[int, ...]]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.cli.replica_spread import spread
 from barnabas.common.topic_partition import TopicPartition
+from barnabas.placement.replica_spread import spread
 
 
 def topic(name: str, *replicas: tuple[int, ...]) -> dict[TopicPartition, tuple[int, ...]]:

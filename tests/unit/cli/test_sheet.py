@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from barnabas.cli.answer import Answer, Problem
-from barnabas.cli.progress import in_steps
-from barnabas.cli.sheet import Sheet, show
+from barnabas.cli.output.answer import Answer, Problem
+from barnabas.cli.output.progress import in_steps
+from barnabas.cli.output.table import Sheet, show
 
 
 class Terminal(io.StringIO):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.metadata_tree import Directory, File, metadata_tree
-from barnabas.cli.shell import Shell, Unreadable, main
-from barnabas.cli.shell_arguments import ShellArguments, _parser, parse_arguments
+from barnabas.cli.shell.arguments import ShellArguments, _parser, parse_arguments
+from barnabas.cli.shell.command import Shell, Unreadable, main
+from barnabas.cli.shell.metadata_tree import Directory, File, metadata_tree
 from barnabas.common.acl import AclBinding
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.image.acls import AclsImage
@@ -21,7 +21,7 @@ from barnabas.protocol.records.access_control_entry_record import AccessControlE
 from barnabas.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
 from barnabas.protocol.records.config_record import ConfigRecord
 from barnabas.protocol.records.user_scram_credential_record import UserScramCredentialRecord
-from barnabas.storage.metadata_moment import Moment
+from barnabas.storage.metadata_point_in_time import Moment
 
 
 def tree() -> Directory:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.storage import main, random_uuid
+from barnabas.cli.storage.command import main, random_uuid
 from barnabas.common.uuid import Uuid
 
 CLUSTER_ID = "aFcNCoQfQj6f9Ag7j0prxw"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.topics import main
+from barnabas.cli.topics.command import main
 from barnabas.clients.admin import (
     Config,
     ConfigEntry,

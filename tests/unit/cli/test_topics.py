@@ -7,7 +7,7 @@ import json
 import pytest
 import yaml
 
-from barnabas.cli.topics import main
+from barnabas.cli.topics.command import main
 from barnabas.clients.admin import (
     Config,
     ConfigEntry,

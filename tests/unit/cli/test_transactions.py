@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.transactions import main
+from barnabas.cli.transactions.command import main
 from barnabas.clients.admin import (
     FencedProducer,
     ProducerState,

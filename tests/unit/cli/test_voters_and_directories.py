@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.log_dirs import main as log_dirs
-from barnabas.cli.quorum import main as quorum
+from barnabas.cli.log_dirs.command import main as log_dirs
+from barnabas.cli.quorum.command import main as quorum
 from barnabas.clients.admin import (
     LogDirDescription,
     QuorumInfo,

@@ -13,8 +13,8 @@ from barnabas.clients.metadata_log_client import MetadataLogClient, NoLeader, No
 from barnabas.common.error_code import ErrorCode
 from barnabas.protocol.messages.fetch import FetchResponse
 from barnabas.protocol.schema import Message
-from barnabas.server.metadata_snapshots import MetadataSnapshots
-from tests.unit.server.test_raft_exchange import FEATURE, Network, run, topic
+from barnabas.server.metadata_log.snapshots import MetadataSnapshots
+from tests.unit.server.quorum.test_raft_exchange import FEATURE, Network, run, topic
 
 
 def reader_of(network: Network, *, first: int = 1) -> MetadataLogClient:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.clients.pacer import Pacer
+from barnabas.clients.throughput_throttler import Pacer
 
 
 def test_without_a_rate_everything_is_due() -> None:

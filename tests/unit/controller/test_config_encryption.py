@@ -13,7 +13,7 @@ from barnabas.metadata.features import CONFIG_ENCRYPTION, SUPPORTED_FEATURES
 from barnabas.metadata.image.configs import ConfigResource
 from barnabas.protocol.messages.broker_registration import Feature
 from barnabas.protocol.records.config_record import ConfigRecord
-from barnabas.security.config_encryption import ConfigCipher, is_encrypted
+from barnabas.security.config_cipher import ConfigCipher, is_encrypted
 from tests.peers.admin_requests import BROKER, DELETE, SET, alter
 from tests.unit.controller.controller_harness import ControllerHarness
 

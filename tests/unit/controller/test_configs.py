@@ -9,10 +9,10 @@ import pytest
 
 from barnabas.common.errors import ErrorCode
 from barnabas.controller.apis import alter_configs, describe_configs, incremental_alter_configs, update_features
-from barnabas.controller.config_encryption import config_record
 from barnabas.controller.config_validation import UNKNOWN_BROKER_CONFIGS_MAX
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.policies import PolicyViolation
+from barnabas.controller.sensitive_configs import config_record
 from barnabas.metadata.image.configs import ConfigResource
 from barnabas.protocol.messages.alter_configs import AlterConfigsResponse
 from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse

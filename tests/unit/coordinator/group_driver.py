@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from barnabas.common.uuid import Uuid
+from barnabas.coordinator.coordinator_loader import CoordinatorLoader
 from barnabas.coordinator.deferred import Deferred
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_coordinator_shard import GroupCoordinatorShard
-from barnabas.coordinator.group.request_context import GroupRequestContext
-from barnabas.coordinator.loader import CoordinatorLoader
+from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult
 from barnabas.protocol.messages.describe_groups import DescribedGroup
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest

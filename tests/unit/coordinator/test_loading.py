@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from barnabas.common.errors import ErrorCode
+from barnabas.coordinator.coordinator_loader import CoordinatorLoader
 from barnabas.coordinator.group.group_records import ForeignGroupRecord, OffsetCommitRecord
 from barnabas.coordinator.group.group_state import GroupType
 from barnabas.coordinator.group.offset_and_metadata import OffsetAndMetadata
-from barnabas.coordinator.loader import CoordinatorLoader
 from barnabas.protocol.control_record import ControlRecordType, encode_control_record
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.record_batch_builder import RecordBatchBuilder

@@ -7,7 +7,7 @@ import pytest
 from barnabas.common.errors import ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
-from barnabas.coordinator.group.request_context import GroupRequestContext
+from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from tests.unit.coordinator.group_driver import GROUP, SESSION_MS, TOPIC_ID, GroupDriver
 
 RETENTION_MS = 10_080 * 60_000

@@ -8,8 +8,8 @@ import pytest
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, SingleRecord, TimerAction
+from barnabas.coordinator.coordinator_runtime import CoordinatorRuntime
 from barnabas.coordinator.deferred import Deferred, gather
-from barnabas.coordinator.runtime import CoordinatorRuntime
 from barnabas.coordinator.timer_queue import Timer, TimerQueue
 from barnabas.protocol.compression import Compression
 from barnabas.protocol.record_batch import iter_batches

@@ -35,7 +35,7 @@ def alter(name: str, level: str | None) -> None:
     [
         *LOGGER_ALIASES.items(),
         ("kafka.server.metadata.BrokerMetadataPublisher", "barnabas.server"),
-        ("org.apache.kafka.raft.KafkaRaftClientDriver", "barnabas.server.raft_driver"),
+        ("org.apache.kafka.raft.KafkaRaftClientDriver", "barnabas.server.quorum.raft_driver"),
         ("org.apache.kafka.common.network.Selector", "barnabas.network"),
         ("org.apache.kafka.storage.internals.log.TimeIndex", "barnabas.storage"),
     ],

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from barnabas.metadata.image.client_quotas import ClientQuotasDelta, ClientQuotasImage
-from barnabas.metadata.quota_levels import Quota, QuotaLevels
 from barnabas.metadata.quota_rates import TokenBucket, WindowedRate, still_used
+from barnabas.metadata.quota_resolution import Quota, QuotaLevels
 from barnabas.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
 
 KEY = "producer_byte_rate"

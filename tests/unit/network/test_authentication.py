@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.network.connection import Answer, Connection
-from barnabas.network.loop_share import LoopShare
+from barnabas.network.loop_scheduler import LoopShare
 from barnabas.network.request_limits import RequestLimits
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from barnabas.security.principal import Principal

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from barnabas.network.connection import Answer, CloseConnection, Connection
-from barnabas.network.loop_share import LoopShare
+from barnabas.network.loop_scheduler import LoopShare
 from barnabas.network.request_limits import RequestLimits
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.network.fair_work import FairQueue, FairThreads, FairTurns
+from barnabas.network.fair_scheduling import FairQueue, FairThreads, FairTurns
 from barnabas.protocol.errors import DecodeError
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.network.api_handler import Access, HandlerTable, handles
 from barnabas.network.connection import CloseConnection, Connection
-from barnabas.network.long_work import LongWork
+from barnabas.network.long_work_scheduler import LongWork
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.network.request_limits import RequestLimits
 from barnabas.protocol.api_keys import ApiKey
@@ -120,7 +120,7 @@ async def test_without_rules_a_client_is_not_taken_for_a_broker(work: LongWork) 
 async def test_what_is_long_is_answered_in_parts_and_the_answer_is_whole(
     work: LongWork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.network.request_parts.PART_SIZE", 20)
+    monkeypatch.setattr("barnabas.network.request_splitting.PART_SIZE", 20)
     served: list[int] = []
     answer = await process(dispatcher(served, work), LONG)
     assert served == [20, 20, 10]

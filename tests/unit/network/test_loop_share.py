@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.common.long_answer import LongAnswer
-from barnabas.network.loop_share import LoopShare
-from barnabas.network.turns import worked_out
+from barnabas.common.long_response import LongAnswer
+from barnabas.network.loop_scheduler import LoopShare
+from barnabas.network.stepped_responses import worked_out
 
 
 class Pipe:

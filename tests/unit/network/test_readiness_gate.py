@@ -19,7 +19,7 @@ from barnabas.protocol.headers import RequestHeader
 from barnabas.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from barnabas.security.authorizer.authorizer import AllowAllAuthorizer
 from barnabas.security.principal import ANONYMOUS, Principal
-from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS, ControllerHandlers
+from barnabas.server.controller.api_handlers import SERVED_ON_CONTROLLER_LISTENERS, ControllerHandlers
 from tests.unit.network.test_connection import Owner, connect, receive
 
 ADMIN = Principal("User", "admin")

@@ -1,6 +1,6 @@
 from concurrent.futures import ThreadPoolExecutor
 
-from barnabas.network.receive_memory import ReceiveMemory
+from barnabas.network.receive_buffer import ReceiveMemory
 
 
 def test_connections_of_one_thread_share_it_and_those_of_another_do_not() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.network.request_parts import ANSWERED_IN_PARTS, PART_SIZE, join_parts, parts_of
+from barnabas.network.request_splitting import ANSWERED_IN_PARTS, PART_SIZE, join_parts, parts_of
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from barnabas.protocol.messages.list_offsets import (

@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 import pytest
 
 from barnabas.network.connection import Answer, Connection
-from barnabas.network.loop_share import LoopShare
+from barnabas.network.loop_scheduler import LoopShare
 from barnabas.network.request_limits import RequestLimits
 from barnabas.network.tls_layer import TlsLayer
 from barnabas.security.tls import ServerTls, TlsSettings, client_context

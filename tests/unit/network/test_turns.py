@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from barnabas.common.long_answer import LongAnswer
-from barnabas.network.turns import worked_out
+from barnabas.common.long_response import LongAnswer
+from barnabas.network.stepped_responses import worked_out
 
 
 class Steps(LongAnswer):

@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource
-from barnabas.security.config_encryption import (
+from barnabas.security.config_cipher import (
     ENCRYPTED_PREFIX,
     NONCE_SIZE,
     ConfigCipher,

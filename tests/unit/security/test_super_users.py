@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.security.super_users import super_user_warnings
+from barnabas.security.super_user_warnings import super_user_warnings
 
 
 @pytest.mark.parametrize(

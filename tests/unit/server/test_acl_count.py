@@ -10,7 +10,7 @@ import pytest
 from barnabas.security.authorizer.authorizer import AllowAllAuthorizer
 from barnabas.security.authorizer.guarded_authorizer import guarded
 from barnabas.security.authorizer.standard_authorizer import StandardAuthorizer
-from barnabas.server.node_collector import NodeCollector
+from barnabas.server.metrics.collector import NodeCollector
 
 
 class Foreign(AllowAllAuthorizer):

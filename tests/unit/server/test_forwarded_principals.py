@@ -11,7 +11,7 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.security.principal import Principal
 from barnabas.security.principal_builder import PrincipalBuilder
 from barnabas.security.request_context import RequestContext
-from barnabas.server.node_listeners import NodeListeners
+from barnabas.server.listeners.node_listeners import NodeListeners
 
 ALICE = Principal("User", "alice", token_authenticated=True)
 

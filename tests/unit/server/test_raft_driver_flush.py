@@ -24,11 +24,11 @@ from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.ready import OutboundRequest
 from barnabas.raft.replica_key import ReplicaKey
 from barnabas.raft.voter_set import Endpoint, VoterNode, VoterSet
-from barnabas.server.metadata_record_serde import MetadataRecordSerde
-from barnabas.server.raft_driver import RaftDriver
-from barnabas.server.raft_recovery import MetadataLogConfig
+from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
+from barnabas.server.quorum.raft_driver import RaftDriver
+from barnabas.server.quorum.raft_recovery import MetadataLogConfig
 from barnabas.storage.quorum_state_file import QuorumStateFile
-from tests.unit.server.test_raft_driver import FakeClock
+from tests.unit.server.quorum.test_raft_driver import FakeClock
 
 VOTERS = VoterSet(
     VoterNode(ReplicaKey(id_), {"CONTROLLER": Endpoint(f"host{id_}", 9093)}, kraft_version_max=0) for id_ in (1, 2, 3)

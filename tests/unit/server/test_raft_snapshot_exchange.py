@@ -10,8 +10,8 @@ import pytest
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.records.feature_level_record import FeatureLevelRecord
 from barnabas.raft.replica_key import OffsetAndEpoch
-from barnabas.server.metadata_record_serde import MetadataRecordSerde
-from barnabas.server.raft_exchange import RaftExchange
+from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
+from barnabas.server.quorum.raft_exchange import RaftExchange
 from barnabas.storage.damaged_files import DamagedLogError
 from barnabas.storage.metadata_log import MetadataLog
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotWriter, snapshot_path

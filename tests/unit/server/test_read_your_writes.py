@@ -18,7 +18,7 @@ from barnabas.security.authorizer.acl_publisher import AclPublisher
 from barnabas.security.authorizer.standard_authorizer import StandardAuthorizer
 from barnabas.security.principal import Principal
 from barnabas.security.request_context import RequestContext
-from barnabas.server.metadata_listener import MetadataListener
+from barnabas.server.metadata_log.commit_listener import MetadataListener
 from tests.unit.controller.controller_harness import ControllerHarness
 from tests.unit.controller.test_acls import ANY, creating, deleting
 

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.common.uuid import Uuid
 from barnabas.storage.checkpoint_file import read_checkpoint, write_checkpoint
-from barnabas.storage.file_calls import exists, naming, pwrite_all, write_all
+from barnabas.storage.file_io import exists, naming, pwrite_all, write_all
 from barnabas.storage.offset_index import OffsetIndex
 from barnabas.storage.partition_metadata import read_partition_metadata, write_partition_metadata
 from barnabas.storage.recovery_point import RecoveryPoint

@@ -10,7 +10,7 @@ from barnabas.protocol.record_batch_builder import RecordBatchBuilder
 from barnabas.raft.control_records import build_control_batch, leader_change
 from barnabas.raft.ready import AppendedBatch
 from barnabas.raft.replica_key import OffsetAndEpoch, ReplicaKey
-from barnabas.server.metadata_record_serde import MetadataRecordSerde
+from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
 from barnabas.storage import segment as segment_module
 from barnabas.storage.damaged_files import DamagedLogError
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY, MetadataLog

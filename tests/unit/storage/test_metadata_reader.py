@@ -18,11 +18,11 @@ from barnabas.protocol.records.feature_level_record import FeatureLevelRecord
 from barnabas.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 from barnabas.raft.batch_accumulator import BatchAccumulator
 from barnabas.raft.replica_key import OffsetAndEpoch
-from barnabas.server.metadata_record_serde import MetadataRecordSerde
+from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
 from barnabas.storage.bootstrap_file import write_bootstrap_file
 from barnabas.storage.errors import CorruptFileError, StorageError
 from barnabas.storage.metadata_log import MetadataLog
-from barnabas.storage.metadata_moment import MomentNotKnown
+from barnabas.storage.metadata_point_in_time import MomentNotKnown
 from barnabas.storage.metadata_reader import Moment, read_metadata
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotWriter
 

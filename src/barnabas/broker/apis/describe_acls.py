@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from barnabas.common.acl import AclOperation
 from barnabas.common.resource import ResourceType
 from barnabas.network.api_handler import Access, AclRule, handles
-from barnabas.network.turns import worked_out
+from barnabas.network.stepped_responses import worked_out
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from barnabas.security.authorizer.acl_listing import AclListing, listed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.topic_segments import NO_OPERATIONS
+from barnabas.broker.encoded_topic_metadata import NO_OPERATIONS
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import CLUSTER_NAME, ResourceType

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException
 from barnabas.common.resource import ResourceType
-from barnabas.metadata.described_resources import ResourceDescriber, describe_resources, failed_description
+from barnabas.metadata.config_descriptions import ResourceDescriber, describe_resources, failed_description
 from barnabas.metadata.image.configs import ConfigResourceType
 from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.protocol.api_keys import ApiKey

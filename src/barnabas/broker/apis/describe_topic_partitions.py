@@ -10,14 +10,14 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
-from barnabas.broker.topic_segments import NO_OPERATIONS, metadata_partitions, topic_tail
+from barnabas.broker.encoded_topic_metadata import NO_OPERATIONS, metadata_partitions, topic_tail
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.common.long_answer import LongAnswer
+from barnabas.common.long_response import LongAnswer
 from barnabas.common.resource import ResourceType
 from barnabas.common.topic_name import topic_name_problem
 from barnabas.network.api_handler import Access, AclRule, handles
-from barnabas.network.turns import worked_out
+from barnabas.network.stepped_responses import worked_out
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.compiler import encode_struct
 from barnabas.protocol.compiler_runtime import compact_length

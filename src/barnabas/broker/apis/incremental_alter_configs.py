@@ -8,7 +8,7 @@ from barnabas.broker.config_alteration import ConfigChange, alter_configs
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiError
 from barnabas.common.resource import ResourceType
-from barnabas.metadata.config_answers import resource_answer
+from barnabas.metadata.alter_configs_results import resource_answer
 from barnabas.metadata.config_operations import ConfigOperation
 from barnabas.metadata.image.configs import ConfigResource
 from barnabas.network.api_handler import Access, AclRule, handles

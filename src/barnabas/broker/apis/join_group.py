@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ErrorCode
 from barnabas.common.resource import ResourceType
-from barnabas.coordinator.group.request_context import GroupRequestContext
+from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse

@@ -1,7 +1,7 @@
 """Metadata: brokers, topics, partitions; creates missing topics if the client and the settings allow it.
 
 Topics that the caller may not describe look like missing ones when named, and are left out of "all topics".
-The answer is joined from encoded pieces: see ``broker.topic_segments``.
+The answer is joined from encoded pieces: see ``broker.encoded_topic_metadata``.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
-from barnabas.broker.topic_segments import NO_OPERATIONS, topic_segment, topic_tail
+from barnabas.broker.encoded_topic_metadata import NO_OPERATIONS, topic_segment, topic_tail
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.common.long_answer import LongAnswer
+from barnabas.common.long_response import LongAnswer
 from barnabas.common.resource import CLUSTER_NAME, ResourceType
 from barnabas.common.topic_name import ACCESS_AUDIT_TOPIC, topic_name_problem
 from barnabas.common.uuid import Uuid
 from barnabas.network.api_handler import Access, AclRule, handles
-from barnabas.network.request_parts import PartialAnswer
-from barnabas.network.turns import worked_out
+from barnabas.network.request_splitting import PartialAnswer
+from barnabas.network.stepped_responses import worked_out
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.compiler import encode_struct
 from barnabas.protocol.compiler_runtime import compact_length

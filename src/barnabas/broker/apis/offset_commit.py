@@ -12,7 +12,7 @@ from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.coordinator.group.group_coordinator import commit_error
-from barnabas.coordinator.group.request_context import GroupRequestContext
+from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.offset_commit import (

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Any
 
-from barnabas.clients.admin.acl_answer import AclAnswer
+from barnabas.clients.admin.acl_response import AclAnswer
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.operations import Operations, refuse_unless
 from barnabas.clients.admin.results import Results

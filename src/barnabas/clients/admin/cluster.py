@@ -8,8 +8,8 @@ from typing import Any
 
 from barnabas.clients.admin.errors import OperationTimedOut
 from barnabas.clients.admin.operations import Operations, refuse_unless
+from barnabas.clients.admin.protocol_codes import authorized_operations
 from barnabas.clients.admin.routing import ANY, Target
-from barnabas.clients.admin.words import authorized_operations
 from barnabas.clients.errors import UnsupportedVersion
 from barnabas.common.acl import AclOperation
 from barnabas.protocol.api_keys import ApiKey

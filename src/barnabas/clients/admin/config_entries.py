@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas.clients.admin.words import known
+from barnabas.clients.admin.protocol_codes import known
+from barnabas.common.config_codes import AlterConfigOpType, ConfigResourceType, ConfigSource
 from barnabas.common.config_value import ConfigType
-from barnabas.common.config_words import AlterConfigOpType, ConfigResourceType, ConfigSource
 
 __all__ = [
     "AlterConfigOp",

@@ -18,10 +18,10 @@ from barnabas.clients.admin.config_entries import (
 )
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.operations import Operations, chunks, refuse_unless
+from barnabas.clients.admin.protocol_codes import known
 from barnabas.clients.admin.results import Results
 from barnabas.clients.admin.retry import Deadline
 from barnabas.clients.admin.routing import ANY, Target, broker
-from barnabas.clients.admin.words import known
 from barnabas.clients.errors import UnsupportedVersion
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages import alter_configs as legacy

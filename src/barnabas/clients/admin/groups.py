@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.group_member import MemberDescription, classic_member, consumer_member
 from barnabas.clients.admin.operations import Operations, Request, refuse_unless
+from barnabas.clients.admin.protocol_codes import authorized_operations
 from barnabas.clients.admin.results import Listings, Results
 from barnabas.clients.admin.retry import COORDINATOR_MOVED, RETRIED, Deadline
 from barnabas.clients.admin.routing import Target
-from barnabas.clients.admin.words import authorized_operations
 from barnabas.clients.errors import UnsupportedVersion
 from barnabas.common.acl import AclOperation
 from barnabas.common.error_code import ErrorCode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas.clients.admin.words import authorized_operations
+from barnabas.clients.admin.protocol_codes import authorized_operations
 from barnabas.common.acl import AclOperation
 from barnabas.common.uuid import Uuid
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from barnabas.clients.admin.errors import admin_error
-from barnabas.clients.consumer.fetched import Fetched, aborted_of
+from barnabas.clients.consumer.completed_fetch import Fetched, aborted_of
 from barnabas.clients.errors import ClientError, RemoteProtocolError
-from barnabas.clients.topic_follower import ThrottleStatistics, TopicFollower, start_guarded
+from barnabas.clients.leader_tracker import ThrottleStatistics, TopicFollower, start_guarded
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.errors import Transient
 from barnabas.common.uuid import Uuid

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.client_config import Address
 from barnabas.clients.errors import ClientError, RequestTimedOut
+from barnabas.clients.leader_tracker import ThrottleStatistics, TopicFollower, start_guarded
 from barnabas.clients.producer.batch import NO_PRODUCER, ProducerBatch, ProducerId
-from barnabas.clients.topic_follower import ThrottleStatistics, TopicFollower, start_guarded
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.errors import Transient
 from barnabas.common.uuid import Uuid

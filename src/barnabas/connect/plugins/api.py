@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from barnabas.common.config_validators import NonEmptyString, Range, ValidString
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.identifiers import ConnectorType
-from barnabas.connect.plugins.config_def import (
+from barnabas.connect.settings.plugin_config_def import (
     REQUIRED,
     ConfigDef,
     ConfigException,

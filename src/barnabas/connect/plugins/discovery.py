@@ -18,12 +18,17 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from barnabas import __version__
+from barnabas.connect.decide.registry.plugin import Plugin, PluginType
+from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
+from barnabas.connect.decide.validation.converters_config import CONVERTERS, HEADER_CONVERTERS
+from barnabas.connect.decide.validation.transforms_config import (
+    PREDICATES,
+    PREDICATES_PACKAGE,
+    TRANSFORMS,
+    TRANSFORMS_PACKAGE,
+)
 from barnabas.connect.plugins.api import Connector, SinkConnector, SourceConnector
-from barnabas.connect.plugins.config_def import ConfigDef
-from barnabas.connect.plugins.converters_config import CONVERTERS, HEADER_CONVERTERS
-from barnabas.connect.plugins.plugin import Plugin, PluginType
-from barnabas.connect.plugins.registry import PluginRegistry
-from barnabas.connect.plugins.transforms_config import PREDICATES, PREDICATES_PACKAGE, TRANSFORMS, TRANSFORMS_PACKAGE
+from barnabas.connect.settings.plugin_config_def import ConfigDef
 
 __all__ = [
     "ALLOWED_SETTING",
@@ -48,15 +53,15 @@ REFUSED_GROUPS = {
 OWN_CONNECTORS = (
     "barnabas.connect.plugins.mock_connectors:MockSinkConnector",
     "barnabas.connect.plugins.mock_connectors:MockSourceConnector",
-    "barnabas.connect.spark.connectors.file_stream:FileStreamSink",
-    "barnabas.connect.spark.connectors.file_stream:FileStreamSource",
-    "barnabas.connect.spark.connectors.files_to_topic:FilesToTopic",
-    "barnabas.connect.spark.connectors.generator:Generator",
-    "barnabas.connect.spark.connectors.jdbc_sink:JdbcSink",
-    "barnabas.connect.spark.connectors.jdbc_source:JdbcSource",
-    "barnabas.connect.spark.connectors.topic_to_delta:TopicToDelta",
-    "barnabas.connect.spark.connectors.topic_to_files:TopicToFiles",
-    "barnabas.connect.spark.connectors.topic_to_topic:TopicToTopic",
+    "barnabas.connect_spark.connectors.files.file_stream:FileStreamSink",
+    "barnabas.connect_spark.connectors.files.file_stream:FileStreamSource",
+    "barnabas.connect_spark.connectors.files.files_to_topic:FilesToTopic",
+    "barnabas.connect_spark.connectors.generator:Generator",
+    "barnabas.connect_spark.connectors.jdbc.jdbc_sink:JdbcSink",
+    "barnabas.connect_spark.connectors.jdbc.jdbc_source:JdbcSource",
+    "barnabas.connect_spark.connectors.delta.topic_to_delta:TopicToDelta",
+    "barnabas.connect_spark.connectors.files.topic_to_files:TopicToFiles",
+    "barnabas.connect_spark.connectors.topic_to_topic:TopicToTopic",
 )
 
 ALLOWED_SETTING = "barnabas.connect.plugins"

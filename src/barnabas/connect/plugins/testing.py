@@ -17,6 +17,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
+from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
+from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
 from barnabas.connect.plugins.api import (
     Config,
     Connector,
@@ -31,10 +33,8 @@ from barnabas.connect.plugins.api import (
     TaskContext,
     TopicPartition,
 )
-from barnabas.connect.plugins.config_def import ConfigValue
 from barnabas.connect.plugins.discovery import built_in_plugins, connector_plugin
-from barnabas.connect.plugins.registry import PluginRegistry
-from barnabas.connect.plugins.validation import ConnectorValidation, ValidationDefaults
+from barnabas.connect.settings.plugin_config_def import ConfigValue
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

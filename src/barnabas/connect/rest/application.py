@@ -26,12 +26,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from barnabas.common.error_frames import forget_frames
+from barnabas.common.exception_frames import forget_frames
 from barnabas.connect.errors import BadRequest, ConnectError
-from barnabas.connect.rest.answers import Refused, allowed_methods, encoded, error_answer, not_started, refusal
+from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
 from barnabas.connect.rest.authentication import Authenticator, Credentials
 from barnabas.connect.rest.cross_origin import CrossOriginRules
-from barnabas.connect.rest.exchange import ApiRequest, Reply, Services
 from barnabas.connect.rest.host_names import HostNames
 from barnabas.connect.rest.media_types import accepts_json, is_json
 from barnabas.connect.rest.openapi import openapi_document
@@ -39,6 +38,7 @@ from barnabas.connect.rest.request_body import SMALL_BYTES, BodyLimits, BodyMemo
 from barnabas.connect.rest.request_freshness import FRESHNESS_HEADER
 from barnabas.connect.rest.request_log import AnsweredRequest, RequestLog, one_line
 from barnabas.connect.rest.response_headers import HeaderRule, apply_header_rules
+from barnabas.connect.rest.responses import Refused, allowed_methods, encoded, error_answer, not_started, refusal
 from barnabas.connect.rest.roles import ANONYMOUS, Role, User
 from barnabas.connect.rest.route_table import Access, Route, matching, path_segments
 

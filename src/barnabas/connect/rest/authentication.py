@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.rest.failure_budget import FailureBudget
+from barnabas.connect.rest.login_rate_limit import FailureBudget
 from barnabas.connect.rest.roles import RoleTable, User
 from barnabas.connect.rest.users_file import StoredUser
 

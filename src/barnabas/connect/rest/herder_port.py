@@ -17,8 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from barnabas.connect.identifiers import ConnectorTaskId, TargetState
-from barnabas.connect.rest.entities import (
+from barnabas.connect.entities import (
     ActiveTopics,
     ConfigInfos,
     ConfigKeyInfo,
@@ -30,6 +29,7 @@ from barnabas.connect.rest.entities import (
     TaskInfo,
     TaskStatus,
 )
+from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 
 __all__ = ["HerderPort", "SessionView"]
 

@@ -18,7 +18,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from barnabas.connect.rest.loop_time import Account, LoopTime
+from barnabas.connect.rest.loop_sharing import Account, LoopTime
 
 __all__ = ["IDLE_S", "HttpConnection"]
 

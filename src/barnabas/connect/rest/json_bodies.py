@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
+from barnabas.connect.entities import ConnectorOffset
 from barnabas.connect.errors import BadRequest, ConnectError
 from barnabas.connect.identifiers import TargetState
-from barnabas.connect.rest.entities import ConnectorOffset
 
 __all__ = [
     "CreateConnector",

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from barnabas.connect.entities import LoggerLevel
 from barnabas.connect.errors import NotFound
-from barnabas.connect.rest.entities import LoggerLevel
 
 __all__ = ["LoggerLevels", "level_named", "level_number"]
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from time import monotonic, sleep, thread_time
 from typing import TypeVar
 
-from barnabas.network.fair_work import pause_after
+from barnabas.network.fair_scheduling import pause_after
 
 __all__ = ["LARGE_BYTES", "off_loop"]
 

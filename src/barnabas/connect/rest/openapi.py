@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from barnabas.connect.rest.entities import ErrorMessage
+from barnabas.connect.entities import ErrorMessage
 from barnabas.connect.rest.route_table import ROUTES, Access, Route
 
 __all__ = ["openapi_document"]

@@ -6,8 +6,8 @@ import logging
 import re
 from collections import deque
 
+from barnabas.connect.entities import LogLine
 from barnabas.connect.errors import BadRequest, NotFound
-from barnabas.connect.rest.entities import LogLine
 from barnabas.connect.rest.logger_levels import level_number
 
 __all__ = ["LINES_MAX", "RecentLog", "number_of_lines"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from starlette.types import Message, Receive
 
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.rest.answers import Refused
+from barnabas.connect.rest.responses import Refused
 
 __all__ = ["SMALL_BYTES", "BodyLimits", "BodyMemory", "RequestBody", "Sender"]
 

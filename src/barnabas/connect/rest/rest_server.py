@@ -19,22 +19,22 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from barnabas.connect.rest.api_request import Services
 from barnabas.connect.rest.application import ListenerKind, Mount, RestApplication, RestRules
 from barnabas.connect.rest.authentication_setup import Authentication, set_up_authentication
-from barnabas.connect.rest.exchange import Services
 from barnabas.connect.rest.exposure import check_exposure, exposure_warnings
 from barnabas.connect.rest.forwarding import Forwarder
 from barnabas.connect.rest.herder_port import HerderPort, SessionView
 from barnabas.connect.rest.host_names import HostNames
+from barnabas.connect.rest.http_listener import Listening, bind
 from barnabas.connect.rest.internal_client import REQUEST_TIMEOUT_S, InternalClient
-from barnabas.connect.rest.internal_requests import InternalRequestCheck
-from barnabas.connect.rest.listener_urls import Listener, worker_url
-from barnabas.connect.rest.listening import Listening, bind
+from barnabas.connect.rest.internal_request_check import InternalRequestCheck
 from barnabas.connect.rest.logger_levels import LoggerLevels
-from barnabas.connect.rest.loop_time import LoopTime
+from barnabas.connect.rest.loop_sharing import LoopTime
 from barnabas.connect.rest.recent_log import RecentLog
 from barnabas.connect.rest.request_freshness import FreshnessGuard
 from barnabas.connect.rest.rest_settings import RestSettings, UnusableRestSetting
+from barnabas.connect.settings.listener_urls import Listener, worker_url
 from barnabas.security.tls import ServerTls, TlsError, client_context
 from barnabas.security.tls_settings import TlsSettings
 

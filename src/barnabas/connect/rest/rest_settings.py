@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from barnabas.connect.rest.cross_origin import CrossOriginRules
-from barnabas.connect.rest.internal_requests import RequireFreshness
-from barnabas.connect.rest.listener_urls import Listener, UnusableListener, advertised_listener, parse_listeners
+from barnabas.connect.rest.internal_request_check import RequireFreshness
 from barnabas.connect.rest.request_body import BodyLimits
 from barnabas.connect.rest.response_headers import HeaderRule, UnusableHeaderRule, parse_header_rules
 from barnabas.connect.rest.roles import Role, RoleTable
+from barnabas.connect.settings.listener_urls import Listener, UnusableListener, advertised_listener, parse_listeners
 from barnabas.security.tls_settings import TLS_SETTINGS, TlsSettings
 
 __all__ = ["AuthenticationSettings", "RestSettings", "UnusableRestSetting"]

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from barnabas.connect.rest.entities import (
+from barnabas.connect.entities import (
     ConfigInfos,
     ConfigKeyInfo,
     ConnectorInfo,
@@ -31,7 +31,7 @@ from barnabas.connect.rest.entities import (
     TaskStatus,
     WorkerHealth,
 )
-from barnabas.connect.rest.exchange import Handler
+from barnabas.connect.rest.api_request import Handler
 from barnabas.connect.rest.resources import connectors, internal, loggers, offsets, plugins, states, worker
 from barnabas.connect.rest.roles import Role
 

@@ -11,7 +11,7 @@ from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.alter_configs_checks import DUPLICATE_RESOURCE, denial
 from barnabas.controller.controller_result import ControllerResult
-from barnabas.metadata.config_answers import resource_answer
+from barnabas.metadata.alter_configs_results import resource_answer
 from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.alter_configs import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiError, ApiException
 from barnabas.common.resource import ResourceType
-from barnabas.controller.apis.answer import require_on_cluster
+from barnabas.controller.apis.request_checks import require_on_cluster
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.decision_turns import Turns
 from barnabas.network.api_handler import AclRule

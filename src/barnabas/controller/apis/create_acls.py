@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.common.resource import CLUSTER_NAME, ResourceType
-from barnabas.controller.apis.answer import require_on_cluster
+from barnabas.controller.apis.request_checks import require_on_cluster
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
-from barnabas.security.authorizer.acl_doubts import acl_doubts
 from barnabas.security.authorizer.acl_requests import binding_of_creation, require_acls
 from barnabas.security.authorizer.acl_requests import check_create_acls as check_request
+from barnabas.security.authorizer.acl_warnings import acl_doubts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

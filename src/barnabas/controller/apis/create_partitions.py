@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
-from barnabas.controller.apis.answer import DUPLICATE_TOPIC_NAME, allowed_topics, split_duplicates
+from barnabas.controller.apis.request_checks import DUPLICATE_TOPIC_NAME, allowed_topics, split_duplicates
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.create_partitions import (

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
-from barnabas.controller.apis.answer import (
+from barnabas.controller.apis.request_checks import (
     DUPLICATE_TOPIC_NAME,
     allowed_on_cluster,
     allowed_topics,
     split_duplicates,
 )
 from barnabas.controller.controller_result import ControllerResult
-from barnabas.controller.topic_names import CLUSTER_METADATA_TOPIC
+from barnabas.controller.topic_name_validation import CLUSTER_METADATA_TOPIC
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.security.authorizer.denial import denial_text

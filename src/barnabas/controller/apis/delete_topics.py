@@ -14,7 +14,7 @@ from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.common.topic_name import ACCESS_AUDIT_TOPIC
 from barnabas.common.uuid import Uuid
-from barnabas.controller.apis.answer import (
+from barnabas.controller.apis.request_checks import (
     DUPLICATE_TOPIC_NAME,
     allowed_on_cluster,
     allowed_topics,

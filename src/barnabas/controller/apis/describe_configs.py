@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from barnabas.common.acl import AclOperation
 from barnabas.common.resource import ResourceType
 from barnabas.coordinator.deferred import Deferred
-from barnabas.metadata.described_resources import ResourceDescriber, describe_resources, failed_description
+from barnabas.metadata.config_descriptions import ResourceDescriber, describe_resources, failed_description
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from barnabas.security.authorizer.denial import denial_error

@@ -13,9 +13,9 @@ from barnabas.common.errors import ApiError, ApiException
 from barnabas.common.resource import CLUSTER_NAME, ResourceType
 from barnabas.controller.apis.alter_configs_checks import DUPLICATE_RESOURCE, denial
 from barnabas.controller.controller_result import ControllerResult
-from barnabas.metadata.config_answers import resource_answer
+from barnabas.metadata.alter_configs_results import resource_answer
+from barnabas.metadata.config_descriptions import other_node_problem
 from barnabas.metadata.config_operations import ConfigOperation
-from barnabas.metadata.described_resources import other_node_problem
 from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
 from barnabas.metadata.log_levels import alter_log_levels
 from barnabas.network.api_handler import AclRule

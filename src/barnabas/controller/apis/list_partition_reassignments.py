@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException
 from barnabas.common.resource import ResourceType
-from barnabas.controller.apis.answer import may_be_allowed_on_cluster, require_on_cluster
+from barnabas.controller.apis.request_checks import may_be_allowed_on_cluster, require_on_cluster
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.prepared_decision import PreparedDecision
 from barnabas.network.api_handler import AclRule

@@ -15,14 +15,14 @@ from typing import NamedTuple, TypeVar
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorResult
+from barnabas.coordinator.coordinator_runtime import CoordinatorRuntime, PartitionWriter
 from barnabas.coordinator.deferred import Deferred, gather
+from barnabas.coordinator.group.classic_group_rebalance import append_error
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_coordinator_shard import GroupCoordinatorShard
+from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.group_state import GroupState
 from barnabas.coordinator.group.partitioner import partition_for_group
-from barnabas.coordinator.group.rebalance import append_error
-from barnabas.coordinator.group.request_context import GroupRequestContext
-from barnabas.coordinator.runtime import CoordinatorRuntime, PartitionWriter
 from barnabas.protocol.compression import Compression
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult
 from barnabas.protocol.messages.describe_groups import DescribedGroup

@@ -14,13 +14,13 @@ from barnabas.coordinator.coordinator_result import CoordinatorRecord, Coordinat
 from barnabas.coordinator.deferred import Deferred
 from barnabas.coordinator.group.classic_group import ClassicGroup
 from barnabas.coordinator.group.classic_group_member import ClassicGroupMember
+from barnabas.coordinator.group.classic_group_rebalance import Rebalance, append_error
 from barnabas.coordinator.group.foreign_groups import ForeignGroups
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import ForeignGroupRecord, GroupMetadataRecord
+from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.group_state import GroupState, GroupType
 from barnabas.coordinator.group.join_group import JoinGroup
-from barnabas.coordinator.group.rebalance import Rebalance, append_error
-from barnabas.coordinator.group.request_context import GroupRequestContext
 from barnabas.coordinator.timer_queue import TimerQueue
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse

@@ -14,11 +14,11 @@ from barnabas.coordinator.coordinator_result import CoordinatorResult
 from barnabas.coordinator.deferred import Deferred
 from barnabas.coordinator.group.classic_group import ClassicGroup
 from barnabas.coordinator.group.classic_group_member import ClassicGroupMember, Protocols, protocols_of
+from barnabas.coordinator.group.classic_group_rebalance import Rebalance, append_error
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import GroupMetadataRecord
+from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.group_state import GroupState
-from barnabas.coordinator.group.rebalance import Rebalance, append_error
-from barnabas.coordinator.group.request_context import GroupRequestContext
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 __all__ = ["JoinGroup"]

@@ -17,6 +17,7 @@ from barnabas.coordinator.group.committed_offsets import CommittedOffsets
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_metadata_manager import GroupMetadataManager
 from barnabas.coordinator.group.group_records import OffsetCommitRecord, TopicOffsetsRecord
+from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.group_state import GroupState
 from barnabas.coordinator.group.offset_and_metadata import (
     INVALID_OFFSET,
@@ -24,7 +25,6 @@ from barnabas.coordinator.group.offset_and_metadata import (
     NO_METADATA,
     OffsetAndMetadata,
 )
-from barnabas.coordinator.group.request_context import GroupRequestContext
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, NamedTuple
 
-from barnabas.common.config_words import ConfigResourceType
+from barnabas.common.config_codes import ConfigResourceType
 from barnabas.metadata.image.record_writer import RecordWriter
 from barnabas.metadata.persistent_map import PersistentMap
 from barnabas.protocol.records.config_record import ConfigRecord

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from barnabas.connect.rest_client import ConnectClient, RequestRefused, WorkerUnreachable
+from barnabas.connect.rest.connect_client import ConnectClient, RequestRefused, WorkerUnreachable
 from barnabas.pipelines.errors import PipelineError
 from barnabas.pipelines.flights.flight_topic import FlightTopics
 from barnabas.pipelines.flights.run_directory import RunDirectory

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Mapping
 
 from barnabas.common.properties_file import MalformedProperties, format_properties, parse_properties
-from barnabas.connect.rest_client import ConnectClient, RequestRefused, WorkerUnreachable
+from barnabas.connect.rest.connect_client import ConnectClient, RequestRefused, WorkerUnreachable
 from barnabas.pipelines.errors import PipelineError
 from barnabas.pipelines.flights.child_process import HOST, ChildProcess, ProcessRecord, free_ports, is_free
 from barnabas.pipelines.flights.flight_connectors import FLIGHT_DELAYS

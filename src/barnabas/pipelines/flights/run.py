@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from barnabas.connect.rest_client import ConnectClient
+from barnabas.connect.rest.connect_client import ConnectClient
 from barnabas.pipelines.errors import PipelineError
 from barnabas.pipelines.flights.dataset import FlightDataset, SourceTotals, find_dataset
 from barnabas.pipelines.flights.flight_connectors import FlightConnectors, connector_configs, group_of

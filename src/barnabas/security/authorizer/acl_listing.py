@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from barnabas.common.long_answer import LongAnswer
+from barnabas.common.long_response import LongAnswer
 from barnabas.protocol.compiler_runtime import compact_length, compact_string_length
 from barnabas.protocol.messages.describe_acls import DescribeAclsResponse
 from barnabas.security.authorizer.acl_requests import describe_bindings

@@ -16,7 +16,7 @@ from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING
 
 from barnabas.common.scram_mechanism import SCRAM_ITERATIONS_MIN
-from barnabas.security.sasl.credentials import ScramCredential
+from barnabas.security.sasl.credential_store import ScramCredential
 from barnabas.security.sasl.sasl_server import SaslFailure
 from barnabas.security.sasl.scram_messages import ClientFinal, ClientFirst, ServerFinal, ServerFirst, user_name
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.common.clock import Clock
     from barnabas.common.scram_mechanism import ScramMechanism
     from barnabas.security.principal import Principal
-    from barnabas.security.sasl.credentials import CredentialStore
+    from barnabas.security.sasl.credential_store import CredentialStore
 
 __all__ = [
     "RANDOM_BYTES",

@@ -25,8 +25,8 @@ from barnabas.security.credential_publisher import CredentialPublisher
 from barnabas.security.delegation_tokens import token_hmacs_of
 from barnabas.security.principal import ANONYMOUS, Principal
 from barnabas.security.request_context import RequestContext
-from barnabas.server.controller_handlers import SERVED_TO_OWN_BROKER, ControllerHandlers
-from barnabas.server.in_process_channel import InProcessChannel
+from barnabas.server.controller.api_handlers import SERVED_TO_OWN_BROKER, ControllerHandlers
+from barnabas.server.controller_channel.in_process import InProcessChannel
 from tests.peers.credential_requests import PLAINTEXT, QUOTAS, RIGHTS
 from tests.unit.controller.controller_harness import ControllerHarness
 

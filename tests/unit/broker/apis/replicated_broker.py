@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from barnabas.broker.fetch_session import FetchSessionCache
-from barnabas.broker.leader_replicas import LeaderReplicas
+from barnabas.broker.isr_maintenance import LeaderReplicas
 from barnabas.broker.partition import Partition
 from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.broker.session_lease import SessionLease

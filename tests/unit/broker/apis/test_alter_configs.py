@@ -20,8 +20,8 @@ from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from barnabas.security.request_context import RequestContext
-from barnabas.server.controller_handlers import SERVED_TO_OWN_BROKER, ControllerHandlers
-from barnabas.server.in_process_channel import InProcessChannel
+from barnabas.server.controller.api_handlers import SERVED_TO_OWN_BROKER, ControllerHandlers
+from barnabas.server.controller_channel.in_process import InProcessChannel
 from tests.peers.admin_requests import (
     APPEND,
     BROKER,

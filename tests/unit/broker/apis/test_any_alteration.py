@@ -12,11 +12,11 @@ from barnabas.common.broker_config import BROKER_CONFIG_DEF
 from barnabas.common.errors import ErrorCode
 from barnabas.common.group_config import CLIENT_METRICS_CONFIG_DEF, GROUP_CONFIG_DEF
 from barnabas.common.topic_config import TOPIC_CONFIG_DEF
-from barnabas.server.dynamic_settings import DynamicSettings
+from barnabas.server.settings.dynamic_broker_config import DynamicSettings
 from tests.peers.admin_requests import BROKER, CLIENT_METRICS, GROUP, TOPIC, alter, replace
 from tests.unit.broker.apis.test_alter_configs import RIGHTS, World
 from tests.unit.controller.controller_harness import topic
-from tests.unit.server.test_dynamic_settings import config_of
+from tests.unit.server.settings.test_dynamic_broker_config import config_of
 
 KNOWN = [
     name for each in (BROKER_CONFIG_DEF, TOPIC_CONFIG_DEF, GROUP_CONFIG_DEF, CLIENT_METRICS_CONFIG_DEF) for name in each

@@ -36,8 +36,8 @@ from barnabas.protocol.record_batch_builder import build_batch
 from barnabas.protocol.schema import Message
 from barnabas.security.authorizer.authorizer import Authorizer
 from barnabas.security.request_context import RequestContext
-from barnabas.server.in_process_channel import InProcessChannel
-from barnabas.server.raft_handlers import SERVED_IN_PROCESS, QuorumHandlers
+from barnabas.server.controller.quorum_handlers import SERVED_IN_PROCESS, QuorumHandlers
+from barnabas.server.controller_channel.in_process import InProcessChannel
 from tests.peers.every_request import Target, request_for
 from tests.unit.controller.controller_harness import ControllerHarness, topic
 

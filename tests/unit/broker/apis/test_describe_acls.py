@@ -20,7 +20,7 @@ from barnabas.security.authorizer.guarded_authorizer import guarded
 from barnabas.security.authorizer.standard_authorizer import StandardAuthorizer
 from barnabas.security.principal import Principal
 from barnabas.security.request_context import RequestContext
-from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS, ControllerHandlers
+from barnabas.server.controller.api_handlers import SERVED_ON_CONTROLLER_LISTENERS, ControllerHandlers
 
 HANDLERS = {
     "broker": HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER).handler(ApiKey.DESCRIBE_ACLS),

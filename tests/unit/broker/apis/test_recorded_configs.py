@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from barnabas.server.dynamic_settings import DynamicSettings
+from barnabas.server.settings.dynamic_broker_config import DynamicSettings
 from tests.peers.config_requests import SETTINGS, comparable_answer, config_requests
 from tests.unit.broker.apis.test_alter_configs import RIGHTS, World
-from tests.unit.server.test_dynamic_settings import config_of
+from tests.unit.server.settings.test_dynamic_broker_config import config_of
 
 RECORDED = Path(__file__).parents[3] / "vectors" / "configs" / "config-answers-4.3.1.jsonl"
 

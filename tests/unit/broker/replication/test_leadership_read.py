@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from barnabas.broker.replication.leadership_read import LeadershipRead
+from barnabas.broker.replication.linearizable_read import LeadershipRead
 from barnabas.broker.replication.read_rounds import ReadRounds
 from barnabas.broker.replication.replica_state import FollowerContact
 from barnabas.metadata.image.partition_registration import DIRECTORY_UNASSIGNED, PartitionRegistration

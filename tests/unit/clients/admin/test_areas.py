@@ -31,8 +31,8 @@ from barnabas.clients.admin import (
     UpgradeType,
     Uuid,
 )
-from barnabas.clients.admin.acl_answer import AclAnswer
-from barnabas.clients.admin.words import authorized_operations
+from barnabas.clients.admin.acl_response import AclAnswer
+from barnabas.clients.admin.protocol_codes import authorized_operations
 from barnabas.clients.errors import RemoteProtocolError
 from barnabas.clients.node_connection import SupportedVersions
 from barnabas.common.error_code import ErrorCode

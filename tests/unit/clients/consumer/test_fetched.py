@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from barnabas.clients.consumer.fetched import Fetched, count_records
+from barnabas.clients.consumer.completed_fetch import Fetched, count_records
 from barnabas.protocol.control_record import ControlRecordType, control_record_key
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.record_batch import BatchView, CorruptRecordError, Record

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.clients.admin.errors import AdminError
+from barnabas.clients.consumer.completed_fetch import Fetched
 from barnabas.clients.consumer.config import ConsumerConfig
-from barnabas.clients.consumer.fetched import Fetched
 from barnabas.clients.consumer.fetcher import Fetcher
 from barnabas.clients.errors import RemoteProtocolError
 from barnabas.clients.topic_metadata import TopicMetadataSource

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from barnabas import __version__
+from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
+from barnabas.connect.decide.validation.client_overrides import ClientOverrides
+from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
 from barnabas.connect.plugins.api import (
     Config,
     ConfigDef,
@@ -18,11 +21,8 @@ from barnabas.connect.plugins.api import (
     SourceConnector,
     SourceTask,
 )
-from barnabas.connect.plugins.client_overrides import ClientOverrides
 from barnabas.connect.plugins.discovery import built_in_plugins, connector_plugin
 from barnabas.connect.plugins.mock_connectors import MockSinkConnector, MockSourceConnector
-from barnabas.connect.plugins.registry import PluginRegistry
-from barnabas.connect.plugins.validation import ConnectorValidation, ValidationDefaults
 
 KAFKA_VERSION = "4.3.1"
 _FILE = ConfigKey("file", default=None, importance=Importance.HIGH)

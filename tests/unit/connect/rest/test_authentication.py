@@ -22,7 +22,7 @@ from barnabas.connect.rest.authentication import (
 from barnabas.connect.rest.authentication_setup import set_up_authentication
 from barnabas.connect.rest.bearer_tokens import BearerTokens, open_keys
 from barnabas.connect.rest.client_certificates import ClientCertificates
-from barnabas.connect.rest.failure_budget import FailureBudget
+from barnabas.connect.rest.login_rate_limit import FailureBudget
 from barnabas.connect.rest.password_hash import PasswordHash, UnusableHash, hash_password
 from barnabas.connect.rest.rest_settings import RestSettings, UnusableRestSetting
 from barnabas.connect.rest.roles import Role, RoleTable, User

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from barnabas.connect.rest.answers import Refused
 from barnabas.connect.rest.application import ListenerKind, RestRules
 from barnabas.connect.rest.authentication import Authenticator
 from barnabas.connect.rest.internal_client import InternalClient
@@ -22,6 +21,7 @@ from barnabas.connect.rest.request_body import SMALL_BYTES, BodyLimits, BodyMemo
 from barnabas.connect.rest.request_log import LineBudget
 from barnabas.connect.rest.request_signature import ALGORITHM_HEADER, SIGNATURE_HEADER, signed_headers
 from barnabas.connect.rest.resources import internal
+from barnabas.connect.rest.responses import Refused
 from tests.peers.rest_workers import RestWorkers
 from tests.unit.connect.rest.test_application import Passwords, as_user
 
@@ -252,7 +252,7 @@ async def test_a_refused_follower_says_which_worker_refused_what() -> None:
 
 
 def test_what_the_server_says_of_strangers_is_a_few_lines(caplog: pytest.LogCaptureFixture) -> None:
-    import barnabas.connect.rest.listening  # noqa: F401 - sees to it.
+    import barnabas.connect.rest.http_listener  # noqa: F401 - sees to it.
 
     server = logging.getLogger("uvicorn.error")
     for _ in range(1000):

@@ -13,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from barnabas.connect.rest.http_connection import HttpConnection
-from barnabas.connect.rest.loop_time import Account, LoopTime
+from barnabas.connect.rest.loop_sharing import Account, LoopTime
 
 HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
 

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.connect.rest.exposure import check_exposure, exposure_warnings
-from barnabas.connect.rest.listener_urls import (
+from barnabas.connect.rest.response_headers import HeaderRule, UnusableHeaderRule, parse_header_rules
+from barnabas.connect.rest.rest_settings import RestSettings, UnusableRestSetting
+from barnabas.connect.settings.listener_urls import (
     Listener,
     UnusableListener,
     advertised_listener,
@@ -15,8 +17,6 @@ from barnabas.connect.rest.listener_urls import (
     parse_listeners,
     worker_url,
 )
-from barnabas.connect.rest.response_headers import HeaderRule, UnusableHeaderRule, parse_header_rules
-from barnabas.connect.rest.rest_settings import RestSettings, UnusableRestSetting
 
 LOCAL = {"listeners": "http://localhost:8083"}
 MTLS = {"barnabas.connect.authentication": "mtls"}

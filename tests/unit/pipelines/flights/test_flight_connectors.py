@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.connect.rest_client import RequestRefused, WorkerUnreachable
+from barnabas.connect.rest.connect_client import RequestRefused, WorkerUnreachable
 from barnabas.pipelines.errors import PipelineError
 from barnabas.pipelines.flights import flight_connectors as module
 from barnabas.pipelines.flights.flight_connectors import FlightConnectors, connector_configs, failure_of

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from barnabas.common.scram_mechanism import ScramMechanism
 from barnabas.security.principal import Principal
 from barnabas.security.sasl import scram
-from barnabas.security.sasl.credentials import NoCredentials, ScramCredential, TokenCredential
+from barnabas.security.sasl.credential_store import NoCredentials, ScramCredential, TokenCredential
 from barnabas.security.sasl.sasl_client import ScramClient
 from barnabas.security.sasl.sasl_server import SaslFailure
 from barnabas.security.sasl.scram import FakeCredentials, ScramServer, new_nonce

@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from barnabas.connect.errors import ConnectError, NotFound
 from barnabas.connect.identifiers import ConnectorTaskId
-from barnabas.connect.rest.console.knowledge import Knowledge
+from barnabas.connect.rest.console.page_data import Knowledge
 from barnabas.connect.rest.console.static_files import StaticFiles
 from barnabas.connect.rest.console.views import Setting, Totals, is_worker_address
 from barnabas.connect.rest.internal_client import encoded_segment

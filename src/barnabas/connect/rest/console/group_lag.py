@@ -12,8 +12,8 @@ from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.admin.partitions import OffsetSpec
 from barnabas.clients.errors import ClientError
 from barnabas.common.error_code import ErrorCode
-from barnabas.connect.rest.console.insight import GroupLag, PartitionLag
-from barnabas.connect.rest.console.rates import Rates
+from barnabas.connect.decide.tasks.task_progress import GroupLag, PartitionLag
+from barnabas.connect.rest.console.throughput import Rates
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.client import AdminClient

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from barnabas.connect.entities import ConnectorInfo
 from barnabas.connect.errors import BadRequest, ConnectError
-from barnabas.connect.rest.entities import ConnectorInfo
-from barnabas.connect.rest.exchange import ApiRequest, Reply, Services
+from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
 from barnabas.connect.rest.internal_client import encoded_segment
 from barnabas.connect.rest.json_bodies import ConfigMap, read_config, read_create
 

@@ -9,7 +9,7 @@ Kafka's does, so where the group signs the leader refuses it.
 
 from __future__ import annotations
 
-from barnabas.connect.rest.exchange import ApiRequest, Reply, Services
+from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
 from barnabas.connect.rest.internal_client import encoded_segment, request_body
 from barnabas.connect.rest.json_bodies import read_task_configs
 

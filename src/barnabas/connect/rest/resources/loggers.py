@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.connect.errors import BadRequest
-from barnabas.connect.rest.exchange import ApiRequest, Reply, Services
+from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
 from barnabas.connect.rest.json_bodies import read_level
 from barnabas.connect.rest.logger_levels import level_named
 from barnabas.connect.rest.recent_log import number_of_lines

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from barnabas.connect.rest.entities import ConnectorOffsets, Message
-from barnabas.connect.rest.exchange import ApiRequest, Reply, Services
+from barnabas.connect.entities import ConnectorOffsets, Message
+from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
 from barnabas.connect.rest.internal_client import encoded_segment
 from barnabas.connect.rest.json_bodies import read_offsets
 

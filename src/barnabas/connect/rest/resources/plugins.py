@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.connect.errors import BadRequest, ConnectError
-from barnabas.connect.rest.exchange import ApiRequest, Reply, Services, is_true
+from barnabas.connect.rest.api_request import ApiRequest, Reply, Services, is_true
 from barnabas.connect.rest.json_bodies import read_config
 
 __all__ = ["get_plugin_config", "list_plugins", "validate_config"]

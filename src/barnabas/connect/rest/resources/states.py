@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.connect.errors import ConnectError, NotFound
 from barnabas.connect.identifiers import ConnectorTaskId
-from barnabas.connect.rest.exchange import ApiRequest, Reply, Services, is_true
+from barnabas.connect.rest.api_request import ApiRequest, Reply, Services, is_true
 from barnabas.connect.rest.internal_client import encoded_segment
 
 __all__ = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from barnabas.connect.rest.entities import ServerInfo, WorkerHealth
-from barnabas.connect.rest.exchange import ApiRequest, Reply, Services
+from barnabas.connect.entities import ServerInfo, WorkerHealth
+from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
 
 __all__ = ["health", "server_info"]
 

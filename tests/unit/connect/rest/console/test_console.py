@@ -10,12 +10,12 @@ from urllib.parse import quote, unquote
 import httpx
 import pytest
 
+from barnabas.connect.entities import TaskStatus
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.connect.rest.application import Mount, RestRules
 from barnabas.connect.rest.authentication import Authenticator, NotAuthenticated
 from barnabas.connect.rest.console import console as console_module
 from barnabas.connect.rest.console.views import is_worker_address
-from barnabas.connect.rest.entities import TaskStatus
 from barnabas.connect.rest.roles import Role, User
 from barnabas.connect.rest.route_table import matching, path_segments
 from tests.peers.console_scene import EVIL, OTHER_WORKER, PREFIX, SceneHerder, console_of

@@ -1,0 +1,112 @@
+"""The answers as JSON. Documented in docs/tutorials/access.md and kept stable: fields are added, never renamed.
+
+Enumerations have Kafka's names (``TOPIC``, ``DESCRIBE_CONFIGS``, ``LITERAL``, ``DENY``); ``*`` as a principal or a
+host stands for everybody, or every host, that is not named elsewhere in the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Any
+
+from barnabas.access.acl_text import Resource
+from barnabas.access.explain import Explanation
+from barnabas.access.listing import Access, Grant, Holders, Holdings
+from barnabas.access.rule_set import Rule
+from barnabas.common.acl import AclOperation, AclPermissionType
+from barnabas.common.resource import PatternType, ResourceType
+
+__all__ = ["explanation_json", "holders_json", "holdings_json", "rule_json"]
+
+
+def explanation_json(e: Explanation) -> dict[str, Any]:
+    return {
+        "principal": f"{e.principal.type}:{e.principal.name}",
+        "host": e.host,
+        "operation": e.operation.name,
+        "resource": _resource(e.resource),
+        "allowed": e.allowed,
+        "reason": e.reason.value,
+        "why": e.text,
+        "rule": None if e.rule is None else rule_json(e.rule),
+        "implied": e.is_implied,
+        "overridden": _rules(e.overridden),
+        "agreeing": _rules(e.agreeing),
+        "other_host": _rules(e.other_host),
+        "other_operation": _rules(e.other_operation),
+        "rules_for_resource": e.rules_for_resource,
+    }
+
+
+def holders_json(holders: Holders) -> dict[str, Any]:
+    return {
+        "resource": _resource(holders.resource),
+        "operation": None if holders.operation is None else _name(AclOperation, holders.operation),
+        "has_rules": holders.has_rules,
+        "default_allows": holders.default_allows,
+        "grants": [_grant(grant) for grant in holders.grants],
+    }
+
+
+def holdings_json(holdings: Holdings) -> dict[str, Any]:
+    return {
+        "principal": f"{holdings.principal.type}:{holdings.principal.name}",
+        "super_user": holdings.is_super_user,
+        "default_allows": holdings.default_allows,
+        "accesses": [_access(access) for access in holdings.accesses],
+    }
+
+
+def rule_json(rule: Rule) -> dict[str, Any]:
+    b = rule.binding
+    return {
+        "id": None if rule.id is None else str(rule.id),
+        "permission": _name(AclPermissionType, b.permission),
+        "principal": b.principal,
+        "host": b.host,
+        "operation": _name(AclOperation, b.operation),
+        "resource_type": _name(ResourceType, b.resource_type),
+        "name": b.name,
+        "pattern_type": _name(PatternType, b.pattern_type),
+    }
+
+
+def _grant(grant: Grant) -> dict[str, Any]:
+    return {
+        "principal": grant.principal,
+        "host": grant.host,
+        "super_user": grant.is_super_user,
+        "operations": _operations(grant.operations),
+        "denied": _operations(grant.denied),
+        "rules": _rules(grant.rules),
+    }
+
+
+def _access(access: Access) -> dict[str, Any]:
+    return {
+        "resource_type": _name(ResourceType, access.resource_type),
+        "name": access.name,
+        "pattern_type": _name(PatternType, access.pattern_type),
+        "host": access.host,
+        "operations": _operations(access.operations),
+        "denied": _operations(access.denied),
+        "except": [{"name": name, "pattern_type": _name(PatternType, type_)} for name, type_ in access.exceptions],
+        "rules": _rules(access.rules),
+    }
+
+
+def _resource(resource: Resource) -> dict[str, str]:
+    return {"type": resource.type.name, "name": resource.name}
+
+
+def _operations(codes: Iterable[int]) -> list[str]:
+    return [_name(AclOperation, code) for code in codes]
+
+
+def _rules(rules: Iterable[Rule]) -> list[dict[str, Any]]:
+    return [rule_json(rule) for rule in rules]
+
+
+def _name(kind: type[IntEnum], code: int) -> str:
+    return kind(code).name if code in kind._value2member_map_ else f"UNKNOWN_{code}"

@@ -1,0 +1,1 @@
+"""``barnabas access``: explain who may do what."""

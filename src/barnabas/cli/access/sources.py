@@ -1,0 +1,223 @@
+"""Where ``barnabas access`` takes its rules from: a cluster, by DescribeAcls; or the files of a KRaft node.
+
+A cluster tells its rules to who may Describe it, but not always its super users: Kafka hides that setting. What is not
+known then is said beside the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.access.acl_text import parse_super_users
+from barnabas.access.rule_set import Policy, Rule
+from barnabas.common.acl import AclBinding, AclBindingFilter
+from barnabas.common.error_code import ErrorCode
+from barnabas.security.super_user_warnings import super_user_warnings
+
+__all__ = ["LoadedPolicy", "Source", "SourceError", "load_policy"]
+
+_SUPER_USERS = "super.users"
+_ALLOW_EVERYONE = "allow.everyone.if.no.acl.found"
+_BROKER = 4
+
+
+class SourceError(Exception):
+    """The rules can't be had; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What the command line says; the ``None`` in the last two is "not said"."""
+
+    bootstrap_server: str | None = None
+    command_config: str | None = None
+    path: str | None = None
+    config: str | None = None
+    super_users: frozenset[str] | None = None
+    allow_everyone: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPolicy:
+    policy: Policy
+    location: str
+    super_users_known: bool
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Found:
+    rules: list[Rule]
+    location: str
+    super_users: str | None = None
+    allow_everyone: bool | None = None
+    notes: tuple[str, ...] = ()
+
+
+def load_policy(source: Source, filters: list[AclBindingFilter]) -> LoadedPolicy:
+    """``filters`` say which rules will be needed. Raises SourceError."""
+    settings, directory = _node_settings(source.config) if source.config is not None else ({}, None)
+    if source.bootstrap_server is not None or source.command_config is not None:
+        found = _from_cluster(source, filters)
+    elif source.path is not None or directory is not None:
+        found = _from_files(source.path or directory or "", filters)
+    else:
+        raise SourceError(f"{source.config} says nowhere (metadata.log.dir, log.dirs) where that node keeps its rules")
+    allow_everyone = source.allow_everyone
+    if allow_everyone is None and _ALLOW_EVERYONE in settings:
+        allow_everyone = settings[_ALLOW_EVERYONE].strip().lower() == "true"
+    if allow_everyone is None:
+        allow_everyone = found.allow_everyone
+    users = source.super_users
+    text = settings.get(_SUPER_USERS, found.super_users)
+    if users is None and text is not None:
+        try:
+            users = parse_super_users(text)
+        except ValueError as error:
+            raise SourceError(f"super.users: {error}") from error
+    known = users is not None or source.config is not None
+    notes = (
+        *found.notes,
+        *(f"super.users: {warning}" for warning in super_user_warnings(";".join(sorted(users or ())))),
+    )
+    if not known:
+        notes += (
+            "super.users and allow.everyone.if.no.acl.found are not known from the rules: "
+            "give --super-users and --allow-everyone, or --config with a node's server.properties",
+        )
+    policy = Policy(found.rules, super_users=users or frozenset(), allow_everyone=bool(allow_everyone))
+    return LoadedPolicy(policy, found.location, known, notes)
+
+
+def _node_settings(path: str) -> tuple[dict[str, str], str | None]:
+    """The settings in a server.properties, and where that node keeps its metadata."""
+    from barnabas.common.properties_file import MalformedProperties, read_properties_file
+
+    try:
+        values = read_properties_file(path).values
+    except OSError as error:
+        raise SourceError(f"can't read {path}: {error.strerror}") from error
+    except MalformedProperties as error:
+        raise SourceError(f"{path}: {error}") from error
+    directory = values.get("metadata.log.dir") or values.get("log.dirs") or values.get("log.dir") or ""
+    return values, directory.split(",")[0].strip() or None
+
+
+def _from_files(path: str, filters: list[AclBindingFilter]) -> _Found:
+    from barnabas.storage.errors import StorageError
+    from barnabas.storage.metadata_reader import read_metadata
+
+    try:
+        found = read_metadata(path)
+    except (StorageError, OSError) as error:
+        raise SourceError(str(error)) from error
+    rules = [
+        Rule(binding, acl_id)
+        for acl_id, binding in found.image.acls.by_id.items()
+        if any(wanted.matches(binding) for wanted in filters)
+    ]
+    notes = () if found.incomplete is None else (f"not read to the end: {found.incomplete}",)
+    return _Found(rules, f"{found.source} (offset {found.image.offset})", notes=notes)
+
+
+def _from_cluster(source: Source, filters: list[AclBindingFilter]) -> _Found:
+    from barnabas.clients.client_config import client_config, read_client_config
+    from barnabas.clients.errors import ClientError
+
+    try:
+        if source.command_config is not None:
+            config = read_client_config(source.command_config, bootstrap=source.bootstrap_server)
+        else:
+            config = client_config({}, bootstrap=source.bootstrap_server)
+        found = asyncio.run(_ask_cluster(config, filters))
+    except ClientError as error:
+        raise SourceError(str(error)) from error
+    found.notes = (*config.warnings, *found.notes)
+    return found
+
+
+async def _ask_cluster(config: Any, filters: list[AclBindingFilter]) -> _Found:
+    from barnabas.clients.network_client import NetworkClient
+
+    async with NetworkClient(config) as client:
+        rules: list[Rule] = []
+        for acl_filter in filters:
+            rules += await _describe_acls(client, acl_filter)
+        found = _Found(rules, f"the cluster at {client.address}")
+        settings = await _authorizer_settings(client)
+    if settings is not None:
+        found.super_users = settings.get(_SUPER_USERS, "")
+        found.allow_everyone = (settings.get(_ALLOW_EVERYONE) or "").lower() == "true"
+    return found
+
+
+async def _describe_acls(client: Any, acl_filter: AclBindingFilter) -> list[Rule]:
+    from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
+
+    response = await client.request(
+        DescribeAclsRequest(
+            resource_type_filter=acl_filter.resource_type,
+            resource_name_filter=acl_filter.name,
+            pattern_type_filter=acl_filter.pattern_type,
+            principal_filter=acl_filter.principal,
+            host_filter=acl_filter.host,
+            operation=acl_filter.operation,
+            permission_type=acl_filter.permission,
+        )
+    )
+    if response.error_code:
+        raise SourceError(_refusal(str(client.address), response.error_code, response.error_message))
+    return [
+        Rule(
+            AclBinding(
+                resource.resource_type,
+                resource.resource_name,
+                resource.pattern_type,
+                acl.principal,
+                acl.host,
+                acl.operation,
+                acl.permission_type,
+            )
+        )
+        for resource in response.resources
+        for acl in resource.acls
+    ]
+
+
+def _refusal(address: str, code: int, message: str | None) -> str:
+    if code == ErrorCode.SECURITY_DISABLED:
+        return f"the cluster at {address} has no authorizer: everybody may do everything, and there are no rules"
+    if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+        said = f" ({message})" if message and "lacks" in message else ""
+        return f"reading the rules needs DESCRIBE on Cluster, which the cluster at {address} does not grant us{said}"
+    name = ErrorCode(code).name if code in ErrorCode._value2member_map_ else str(code)
+    return f"the cluster at {address} does not tell its rules: {name}" + (f": {message}" if message else "")
+
+
+async def _authorizer_settings(client: Any) -> dict[str, str | None] | None:
+    """What the node that we talk to says about its authorizer; None when it hides it from us."""
+    from barnabas.clients.errors import ClientError
+    from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+    from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+
+    try:
+        cluster = await client.request(DescribeClusterRequest())
+        for broker in cluster.brokers:
+            resource = DescribeConfigsResource(
+                resource_type=_BROKER,
+                resource_name=str(broker.broker_id),
+                configuration_keys=[_SUPER_USERS, _ALLOW_EVERYONE],
+            )
+            response = await client.request(DescribeConfigsRequest(resources=[resource]))
+            result = response.results[0]
+            if result.error_code == ErrorCode.INVALID_REQUEST:
+                continue  # A broker knows its own settings only.
+            if result.error_code:
+                return None
+            is_hidden = any(config.is_sensitive for config in result.configs)
+            return None if is_hidden else {config.name: config.value for config in result.configs}
+    except ClientError:
+        pass  # It is only to know more.
+    return None

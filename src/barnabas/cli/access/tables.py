@@ -1,0 +1,115 @@
+"""The answers of ``barnabas access`` as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from barnabas.access.acl_text import operation_word, pattern_text
+from barnabas.access.explain import Explanation, rule_text
+from barnabas.access.listing import Access, Grant, Holders, Holdings
+from barnabas.access.rule_set import Rule
+from barnabas.cli.output.table import Sheet, show
+from barnabas.security.authorizer.authorized_operations import supported_operations
+
+__all__ = ["print_explanation", "print_holders", "print_holdings"]
+
+_SHOWN_RULES_MAX = 10
+
+
+def print_explanation(e: Explanation) -> None:
+    sheet = Sheet()
+    host = "" if e.host == "*" else f" from {e.host}"
+    asked = f"{operation_word(e.operation)} on {e.resource} for {e.principal}{host}"
+    style = "bold green" if e.allowed else "bold red"
+    sheet.add("ALLOWED" if e.allowed else "DENIED", asked, style=style)
+    sheet.add("because", e.text)
+    if e.rule is not None and e.rule.id is not None:
+        sheet.add("rule", str(e.rule.id))
+    _add_rules(sheet, "overridden", e.overridden)
+    _add_rules(sheet, "agreeing", e.agreeing)
+    _add_rules(sheet, "other host", e.other_host)
+    _add_rules(sheet, "other operation", e.other_operation)
+    show(sheet)
+
+
+def print_holders(holders: Holders) -> None:
+    what = "do what" if holders.operation is None else operation_word(holders.operation)
+    sheet = Sheet(f"Who may {what} on {holders.resource}", ("principal", "host", "operations", "denied", "rules"))
+    for grant in holders.grants:
+        sheet.add(*_grant_cells(grant, holders))
+    if not holders.has_rules:
+        rest = "everybody else may" if holders.default_allows else "nobody else may"
+        sheet.caption = f"there is no rule for {holders.resource}: {rest} (allow.everyone.if.no.acl.found)"
+    elif holders.grants:
+        sheet.caption = "* is every principal or host that is not named above it"
+    else:
+        sheet.caption = f"nobody: there are rules for {holders.resource}, and none allows anything asked for"
+    show(sheet)
+
+
+def print_holdings(holdings: Holdings) -> None:
+    columns = ("resource", "host", "operations", "denied", "except", "rules")
+    sheet = Sheet(f"What {holdings.principal} may do", columns)
+    for access in holdings.accesses:
+        sheet.add(*_access_cells(access))
+    sheet.drop_last_column_if_empty()  # DescribeAcls tells no ids.
+    if holdings.is_super_user:
+        sheet.caption = f"{holdings.principal} is a super user, who may do everything"
+    elif holdings.default_allows:
+        sheet.caption = "besides: everything on resources that no rule is about (allow.everyone.if.no.acl.found)"
+    else:
+        sheet.caption = "nothing else" if holdings.accesses else "nothing: no rule is for it"
+    show(sheet)
+
+
+def _grant_cells(grant: Grant, holders: Holders) -> list[str]:
+    if grant.is_super_user:
+        return [grant.principal, "*", "everything (super user)", "", ""]
+    operations = _operations(grant.operations, holders.resource.type, is_all_asked=holders.operation is None)
+    denied = _operations(grant.denied, holders.resource.type, is_all_asked=holders.operation is None)
+    return [grant.principal, grant.host, operations, denied, _patterns(grant.rules)]
+
+
+def _access_cells(access: Access) -> list[str]:
+    kind = access.resource_type
+    exceptions = ", ".join(pattern_text(kind, *pattern).partition(":")[2] for pattern in access.exceptions)
+    return [
+        pattern_text(kind, access.name, access.pattern_type),
+        access.host,
+        _operations(access.operations, kind, is_all_asked=True),
+        _operations(access.denied, kind, is_all_asked=True),
+        exceptions,
+        _ids(access.rules),
+    ]
+
+
+def _operations(codes: Sequence[int], resource_type: int, *, is_all_asked: bool) -> str:
+    supported = set(map(int, supported_operations(resource_type)))
+    if is_all_asked and len(supported) > 1 and supported <= set(codes):
+        return "All"
+    return _words(codes)
+
+
+def _words(codes: Iterable[int]) -> str:
+    return ", ".join(map(operation_word, codes))
+
+
+def _patterns(rules: Sequence[Rule]) -> str:
+    """The rules of one resource differ by their pattern; an id is better where there is one."""
+    return _ids(rules) or ", ".join(
+        dict.fromkeys(pattern_text(r.binding.resource_type, r.binding.name, r.binding.pattern_type) for r in rules)
+    )
+
+
+def _ids(rules: Sequence[Rule]) -> str:
+    ids = [str(rule.id) for rule in rules if rule.id is not None]
+    more = f" and {len(ids) - _SHOWN_RULES_MAX} more" if len(ids) > _SHOWN_RULES_MAX else ""
+    return ", ".join(ids[:_SHOWN_RULES_MAX]) + more
+
+
+def _add_rules(sheet: Sheet, label: str, rules: Sequence[Rule]) -> None:
+    for index, rule in enumerate(rules[:_SHOWN_RULES_MAX]):
+        rule_id = "" if rule.id is None else f"  ({rule.id})"
+        sheet.add("" if index else label, rule_text(rule) + rule_id)
+    if len(rules) > _SHOWN_RULES_MAX:
+        sheet.add("", f"and {len(rules) - _SHOWN_RULES_MAX} more (--output json has them all)")

@@ -1,0 +1,1 @@
+"""``barnabas acls``: list, add and remove ACLs."""

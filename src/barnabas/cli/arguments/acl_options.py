@@ -1,0 +1,193 @@
+"""Rules and filters from the options of Kafka's tool: resources, principals, hosts, operations, and its shorthands for
+producers and consumers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from cyclopts import Group, Parameter
+
+from barnabas.access.acl_text import operation_word, parse_host, parse_principal
+from barnabas.cli.arguments.cluster_options import Flag, UsageError
+from barnabas.common.acl import WILDCARD_PRINCIPAL, AclBinding, AclBindingFilter, AclOperation, AclPermissionType
+from barnabas.common.resource import CLUSTER_NAME, PatternType, ResourceType
+
+__all__ = ["AclResources", "Resource", "bindings", "filters", "parse_hosts", "parse_operations", "parse_principals"]
+
+ANY = "any"
+Resource = tuple[ResourceType, str]
+_OPERATIONS = {each.name.replace("_", "").casefold(): each for each in AclOperation if each > AclOperation.ANY}
+_PRODUCER = {
+    ResourceType.TOPIC: (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE),
+    ResourceType.TRANSACTIONAL_ID: (AclOperation.WRITE, AclOperation.DESCRIBE),
+}
+_CONSUMER = {
+    ResourceType.TOPIC: (AclOperation.READ, AclOperation.DESCRIBE),
+    ResourceType.GROUP: (AclOperation.READ,),
+}
+
+
+@Parameter(name="*", group=Group("On what", sort_key=50))
+@dataclass(kw_only=True)
+class AclResources:
+    """The resources of rules. ``*`` as a name is every resource of the type."""
+
+    topic: list[str] | None = None
+    """A topic; * is all of them. May be repeated."""
+    group: list[str] | None = None
+    """A group of consumers; * is all of them. May be repeated."""
+    cluster: Flag = False
+    """The cluster itself."""
+    transactional_id: list[str] | None = None
+    """A transactional id; * is all of them. May be repeated."""
+    delegation_token: list[str] | None = None
+    """A delegation token by its id; * is all of them. May be repeated."""
+    user_principal: list[str] | None = None
+    """A user for whom tokens may be made and described, as in User:alice. May be repeated."""
+    resource_pattern_type: Annotated[
+        Literal["literal", "prefixed", "any", "match"] | None, Parameter(show_default=False)
+    ] = None
+    """literal: this very name; prefixed: all names that begin so. To list and remove also any: rules with just this
+    name of either kind; match: every rule that decides about a resource of this name. To add and remove it is literal
+    unless you say so, to list match.
+    """
+
+    def named(self) -> list[Resource]:
+        return [
+            *((ResourceType.TOPIC, name) for name in self.topic or ()),
+            *((ResourceType.GROUP, name) for name in self.group or ()),
+            *([(ResourceType.CLUSTER, CLUSTER_NAME)] if self.cluster else []),
+            *((ResourceType.TRANSACTIONAL_ID, name) for name in self.transactional_id or ()),
+            *((ResourceType.DELEGATION_TOKEN, name) for name in self.delegation_token or ()),
+            *((ResourceType.USER, name) for name in self.user_principal or ()),
+        ]
+
+    def pattern(self, default: PatternType) -> PatternType:
+        return default if self.resource_pattern_type is None else PatternType[self.resource_pattern_type.upper()]
+
+
+def parse_operations(texts: Iterable[str] | None, *, any_allowed: bool = False) -> list[AclOperation]:
+    """Operations by Kafka's names, whatever their case. Raises UsageError."""
+    found: list[AclOperation] = []
+    for text in texts or ():
+        plain = text.replace("_", "").replace("-", "").casefold()
+        if plain == ANY and any_allowed:
+            found.append(AclOperation.ANY)
+        elif plain in _OPERATIONS:
+            found.append(_OPERATIONS[plain])
+        else:
+            from barnabas.cli.output.advice import nearest
+
+            near = nearest(plain, _OPERATIONS)
+            names = ", ".join(map(operation_word, _OPERATIONS.values()))
+            raise UsageError(f"--operation {text}: there are {names}" + (f"; did you mean {near}?" if near else ""))
+    return list(dict.fromkeys(found))
+
+
+def parse_principals(texts: Iterable[str] | None) -> list[str]:
+    """``Type:name``; ``User:*`` is everybody. Raises UsageError."""
+    found = []
+    for text in texts or ():
+        try:
+            found.append(text if text == WILDCARD_PRINCIPAL else str(parse_principal(text)))
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+    return found
+
+
+def parse_hosts(texts: Iterable[str] | None) -> list[str]:
+    """Addresses in the form in which rules are compared; none given is any host. Raises UsageError."""
+    try:
+        return [parse_host(text) for text in texts or ("*",)]
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def bindings(
+    resources: Sequence[Resource],
+    pattern: PatternType,
+    who: Sequence[tuple[AclPermissionType, Sequence[str], Sequence[str]]],
+    operations: Sequence[AclOperation],
+    *,
+    producer: bool = False,
+    consumer: bool = False,
+    idempotent: bool = False,
+) -> list[AclBinding]:
+    """Every combination. ``who`` has principals and hosts by permission."""
+    if pattern not in (PatternType.LITERAL, PatternType.PREFIXED):
+        raise UsageError(f"--resource-pattern-type {pattern.name.lower()}: a rule is literal or prefixed")
+    if not any(principals for _, principals, _ in who):
+        raise UsageError("for whom? Give --allow-principal or --deny-principal, as in User:alice")
+    needed = _needed(resources, operations, producer=producer, consumer=consumer, idempotent=idempotent)
+    if not needed:
+        raise UsageError("on what? Give --topic, --group, --cluster, --transactional-id or one of the others")
+    found = [
+        AclBinding(kind, name, PatternType.LITERAL if kind == ResourceType.CLUSTER else pattern, principal, host,
+                   operation, permission)
+        for (kind, name), wanted in needed
+        for permission, principals, hosts in who
+        for principal in principals
+        for host in hosts
+        for operation in wanted
+    ]  # fmt: skip
+    return list(dict.fromkeys(found))
+
+
+def filters(
+    resources: Sequence[Resource],
+    pattern: PatternType,
+    principals: Sequence[tuple[AclPermissionType, str | None, str | None]],
+    operations: Sequence[AclOperation],
+) -> list[AclBindingFilter]:
+    """What finds the rules; nothing given is any."""
+    everything: Sequence[tuple[ResourceType, str | None]] = resources or [(ResourceType.ANY, None)]
+    found = [
+        AclBindingFilter(
+            kind,
+            name,
+            PatternType.LITERAL if kind == ResourceType.CLUSTER else pattern if name is not None else PatternType.ANY,
+            principal,
+            host,
+            operation,
+            permission,
+        )
+        for kind, name in everything
+        for permission, principal, host in principals or [(AclPermissionType.ANY, None, None)]
+        for operation in operations or [AclOperation.ANY]
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _needed(
+    resources: Sequence[Resource],
+    operations: Sequence[AclOperation],
+    *,
+    producer: bool,
+    consumer: bool,
+    idempotent: bool,
+) -> list[tuple[Resource, Sequence[AclOperation]]]:
+    if not producer and not consumer:
+        if idempotent:
+            raise UsageError("--idempotent belongs to --producer")
+        return [(each, operations or (AclOperation.ALL,)) for each in resources]
+    if operations:
+        raise UsageError("--producer and --consumer say which operations there are: leave --operation out")
+    kinds = {kind for kind, _ in resources}
+    if ResourceType.TOPIC not in kinds:
+        raise UsageError("--producer and --consumer need --topic")
+    if consumer and ResourceType.GROUP not in kinds:
+        raise UsageError("--consumer needs --group")
+    known = ({*_PRODUCER} if producer else set()) | ({*_CONSUMER} if consumer else set())
+    strange = sorted(kind.name.lower().replace("_", "-") for kind in kinds - known)
+    if strange:
+        raise UsageError(f"--{strange[0]}: neither a producer nor a consumer that you ask for needs it")
+    needed: list[tuple[Resource, Sequence[AclOperation]]] = []
+    for each in resources:
+        wanted = (*(_PRODUCER.get(each[0], ()) if producer else ()), *(_CONSUMER.get(each[0], ()) if consumer else ()))
+        needed.append((each, tuple(dict.fromkeys(wanted))))
+    if idempotent:
+        needed.append(((ResourceType.CLUSTER, CLUSTER_NAME), (AclOperation.IDEMPOTENT_WRITE,)))
+    return needed

@@ -1,0 +1,80 @@
+"""How a command that asks a cluster is made and run: its ``App``, its ``main``, and its mistakes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
+
+from barnabas.cli.arguments.cluster_options import UsageError, running_command
+from barnabas.cli.arguments.standard_input import STANDARD_INPUT
+from barnabas.cli.output.exit_status import DONE, USAGE_ERROR
+from barnabas.common.printable import printable
+
+__all__ = ["cluster_app", "main_of"]
+
+_EPILOGUE = (
+    "Exit status: 0 done, 1 failed (also in part), 2 the command line makes no sense. "
+    "What failed is said on the standard error, with what to do next."
+)
+
+
+def cluster_app(name: str, text: str) -> App:
+    """``text`` is the help of the command as a whole."""
+    return App(
+        name=f"barnabas {name}",
+        help=f"{text}\n\n{_EPILOGUE}",
+        version_flags=(),
+        help_format="markdown",
+        # No --no-dry-run and --empty-topic: Kafka's tools have none, and they hide what matters.
+        default_parameter=Parameter(negative=()),
+    )
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        return f"{error.argument.name} is missing, or its value"
+    return " ".join(str(error).split()) if isinstance(error, CycloptsError) else printable(str(error))
+
+
+def _no_verb(app: App, first: str) -> str:
+    """What is wrong with a command line that begins with an option, as those of Kafka's tools do."""
+    if not first.startswith("-") or first in app or app.default_command is not None:
+        return ""
+    word = first.lstrip("-").partition("=")[0]
+    if word in app:
+        return f"{first}: the verb comes first and without dashes: '{app.name[0]} {word} ...'"
+    verbs = ", ".join(each for each in app if not each.startswith("-"))
+    return f"{first}: which verb? It comes before the options, and is one of {verbs}"
+
+
+def main_of(app: App) -> Callable[[Sequence[str]], int]:
+    """The ``main`` of a command's module; see ``barnabas.cli.output.exit_status``."""
+
+    def main(arguments: Sequence[str]) -> int:
+        name = app.name[0]
+        verb = next((each for each in arguments if not each.startswith("-")), "")
+        if arguments and (wrong := _no_verb(app, arguments[0])):
+            sys.stderr.write(f"{name}: {printable(wrong)}\n  next: '{name} --help' shows what there is\n")
+            return USAGE_ERROR
+        running_command.set(f"{name} {verb}" if verb in app else name)
+        try:
+            status = app(
+                [STANDARD_INPUT if each == "-" else each for each in arguments],
+                exit_on_error=False,
+                print_error=False,
+                result_action="return_value",
+            )
+        except SystemExit as stop:
+            return int(stop.code or 0)
+        except (CycloptsError, UsageError) as error:
+            sys.stderr.write(f"{running_command.get()}: {_said(error)}\n")
+            if isinstance(error, CycloptsError):
+                sys.stderr.write(f"  next: '{running_command.get()} --help' shows what there is\n")
+            return USAGE_ERROR
+        if not arguments:
+            return USAGE_ERROR
+        return DONE if status is None else int(status)
+
+    return main

@@ -1,0 +1,183 @@
+"""The options of every command that asks a cluster, and the way there and back.
+
+A command is a function that makes a coroutine of the admin client and an ``Answer`` of it; ``ClusterOptions.run`` opens
+the client, runs it, prints the answer, and makes words and an exit status of whatever goes wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Group, Parameter
+from cyclopts.validators import Number
+
+from barnabas.cli.output.advice import UnknownName, problem_of
+from barnabas.cli.output.answer import Answer
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient
+    from barnabas.clients.client_config import ClientConfig
+
+__all__ = [
+    "AnswerOptions",
+    "ChangeOptions",
+    "ClusterOptions",
+    "Count",
+    "Flag",
+    "Long",
+    "NodeId",
+    "UsageError",
+    "open_admin",
+    "running_command",
+]
+
+running_command: ContextVar[str] = ContextVar("running_command", default="barnabas")
+"""As messages name it: ``barnabas topics create``."""
+
+Flag = Annotated[bool, Parameter(show_default=False)]
+Count = Annotated[int, Parameter(validator=Number(gte=1, lte=2**31 - 1))]
+NodeId = Annotated[int, Parameter(validator=Number(gte=0, lte=2**31 - 1))]
+Long = Annotated[int, Parameter(validator=Number(gte=-(2**63), lte=2**63 - 1))]
+_ANSWER = Group("Cluster and answer", sort_key=90)
+
+
+class UsageError(Exception):
+    """An argument can't be meant; the message says what can."""
+
+
+@Parameter(name="*", group=Group("Answer", sort_key=90))
+@dataclass(kw_only=True)
+class AnswerOptions:
+    """How to answer, where no cluster is asked."""
+
+    output: Annotated[Literal["table", "json", "yaml"], Parameter(name=["--output", "-o"])] = "table"
+    """A table, or one document for programs."""
+
+    def give(self, answer: Answer) -> int:
+        return answer.give(running_command.get(), self.output)
+
+
+@Parameter(name="*", group=_ANSWER)
+@dataclass(kw_only=True)
+class ClusterOptions:
+    """Which cluster, and how to answer."""
+
+    bootstrap_server: str | None = None
+    """A broker: host:port, more of them with commas between. localhost:9092 if nothing else says where."""
+    bootstrap_controller: str | None = None
+    """A controller instead of a broker: host:port, more of them with commas between."""
+    command_config: str | None = None
+    """A file with Kafka's client properties: TLS, SASL, bootstrap.servers, time-outs."""
+    timeout: float | None = None
+    """Seconds after which to give up; without it, default.api.timeout.ms of the properties, else 60."""
+    output: Annotated[Literal["table", "json", "yaml"], Parameter(name=["--output", "-o"])] = "table"
+    """A table, or one document for programs."""
+
+    def run(self, work: Callable[[AdminClient], Awaitable[Answer]], *, right: str = "") -> int:
+        """The exit status. ``right`` is what the cluster wants to see, as in "DESCRIBE on Cluster"."""
+        from barnabas.clients.admin.errors import AdminError
+        from barnabas.clients.errors import ClientError, UnsupportedVersion
+
+        config = self._config()
+
+        async def asked() -> Answer:
+            try:
+                async with await open_admin(config) as admin:
+                    return await work(admin)
+            except (AdminError, ClientError, UnknownName, ValueError) as error:
+                problem = problem_of(error, right=right)
+                if isinstance(error, UnsupportedVersion):
+                    problem = replace(problem, advice=_where_to_ask(str(error), config))
+                return Answer({}, problems=[problem])
+
+        answer = asyncio.run(asked())
+        answer.notes = [*config.warnings, *answer.notes]
+        return answer.give(running_command.get(), self.output)
+
+    def _config(self) -> ClientConfig:
+        from barnabas.clients.client_config import client_config
+        from barnabas.clients.errors import InvalidClientConfig
+
+        if self.bootstrap_server and self.bootstrap_controller:
+            raise UsageError("--bootstrap-server and --bootstrap-controller: only one of them can be asked")
+        if self.timeout is not None and self.timeout <= 0:
+            raise UsageError(f"--timeout {self.timeout:g}: a command needs some seconds")
+        properties, warnings = self._properties()
+        if self.bootstrap_controller:
+            properties.pop("bootstrap.servers", None)
+            properties["bootstrap.controllers"] = self.bootstrap_controller
+        if self.timeout is not None:
+            properties["default.api.timeout.ms"] = str(max(1, int(self.timeout * 1000)))
+        is_said = self.bootstrap_server or properties.keys() & {"bootstrap.servers", "bootstrap.controllers"}
+        try:
+            config = client_config(
+                properties,
+                bootstrap=self.bootstrap_server if is_said else "localhost:9092",
+                source=self.command_config or "the command line",
+            )
+        except InvalidClientConfig as error:
+            raise UsageError(str(error)) from error
+        config.warnings = (*warnings, *config.warnings)
+        return config
+
+    def _properties(self) -> tuple[dict[str, str], tuple[str, ...]]:
+        from barnabas.common.properties_file import MalformedProperties, read_properties_file
+
+        if self.command_config is None:
+            return {}, ()
+        try:
+            found = read_properties_file(self.command_config)
+        except OSError as error:
+            raise UsageError(f"--command-config: can't read {self.command_config}: {error.strerror}") from error
+        except MalformedProperties as error:
+            raise UsageError(f"--command-config: {self.command_config}: {error}") from error
+        return dict(found.values), tuple(f"{self.command_config}: {each}" for each in found.warnings)
+
+
+@Parameter(name="*", group=_ANSWER)
+@dataclass(kw_only=True)
+class ChangeOptions(ClusterOptions):
+    """The same, for what changes something."""
+
+    dry_run: Flag = False
+    """Check and say what would be done, and change nothing."""
+
+
+def _where_to_ask(text: str, config: ClientConfig) -> str:
+    """Brokers and controllers serve different things, and are asked by different options."""
+    if "is a controller" in text:
+        return "give its address as --bootstrap-controller, or that of a broker as --bootstrap-server"
+    if "is a broker" in text:
+        return "give its address as --bootstrap-server, or that of a controller as --bootstrap-controller"
+    if config.asks_controllers and "does not offer" in text:
+        return "controllers serve less than brokers: --bootstrap-server asks a broker"
+    if "RaftVoter" in text:
+        return "this broker does not pass it on: --bootstrap-controller asks the controllers"
+    return "this cluster can't do that, and nothing was changed"
+
+
+async def open_admin(config: ClientConfig) -> AdminClient:
+    """A client that is connected. Somebody at a terminal wants to know at once that nobody is there, where a program
+    may rather wait. Raises ClientError.
+    """
+    from barnabas.clients.admin.client import AdminClient
+    from barnabas.clients.admin.errors import OperationTimedOut
+    from barnabas.clients.network_client import NetworkClient
+
+    network = NetworkClient(config)
+    limit_s = config.values["default.api.timeout.ms"] / 1000
+    try:
+        async with asyncio.timeout(limit_s):
+            await network.connect()
+    except TimeoutError as error:
+        await network.close()
+        there = ", ".join(map(str, config.bootstrap))
+        raise OperationTimedOut(f"nobody answered at {there} in {limit_s:g} s") from error
+    except BaseException:
+        await network.close()
+        raise
+    return AdminClient(config=config, network=network)

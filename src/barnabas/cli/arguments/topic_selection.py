@@ -1,0 +1,120 @@
+"""Which topics are meant on a command line, and what to say about those that are not there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from barnabas.cli.arguments.cluster_options import UsageError
+from barnabas.cli.output.advice import UnknownName, nearest, problems_of
+from barnabas.cli.output.answer import Problem
+from barnabas.common.error_code import ErrorCode
+from barnabas.common.topic_name import topic_name_problem
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient, Results, TopicListing
+    from barnabas.clients.admin.errors import AdminError
+
+__all__ = [
+    "merged",
+    "parse_assignment",
+    "parse_partitions",
+    "require_topics",
+    "select_topics",
+    "topic_names",
+    "topic_problems",
+]
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+_UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+
+
+def require_topics(topics: Sequence[str] | None) -> list[str]:
+    """At least one name, each once. Raises UsageError, also for what no topic may be called."""
+    if not topics:
+        raise UsageError("which topic? Give its name, or --topic with it")
+    for name in topics:
+        problem = topic_name_problem(name)
+        if problem is not None:
+            raise UsageError(f"{name}: {problem}")
+    return list(dict.fromkeys(topics))
+
+
+def parse_assignment(text: str) -> list[list[int]]:
+    """``1:2,2:3``: the brokers of each partition. Raises UsageError."""
+    try:
+        return [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]
+    except ValueError:
+        raise UsageError(
+            f"--replica-assignment {text}: write the brokers of each partition as in 1:2,2:3 (two partitions)"
+        ) from None
+
+
+def parse_partitions(text: str) -> list[int]:
+    """``0,2,5``. Raises UsageError."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"{text}: partitions are written as numbers with commas between, as in 0,2") from None
+
+
+async def topic_names(admin: AdminClient) -> list[str]:
+    return [each.name async for each in admin.list_topics(include_internal=True)]
+
+
+async def select_topics(
+    admin: AdminClient, wanted: Sequence[str] | None, *, include_internal: bool = True
+) -> list[TopicListing]:
+    """The topics that are named, or match; without names, all.
+
+    Raises UsageError for an expression that is none, UnknownName for a name that is not there.
+    """
+    known = [each async for each in admin.list_topics(include_internal=True)]
+    if not wanted:
+        return [each for each in known if include_internal or not each.is_internal]
+    by_name = {each.name: each for each in known}
+    chosen: dict[str, TopicListing] = {}
+    for text in wanted:
+        if topic_name_problem(text) is None and text in by_name:
+            chosen[text] = by_name[text]
+            continue
+        matching = _matching(text, known)
+        if not matching and topic_name_problem(text) is None:
+            raise UnknownName(text, "there is no topic of this name that you may see", nearest(text, by_name))
+        chosen |= {each.name: each for each in matching if include_internal or not each.is_internal}
+    return list(chosen.values())
+
+
+async def topic_problems(
+    admin: AdminClient, errors: Mapping[Any, AdminError], right: str, *, if_exists: bool = False
+) -> tuple[list[Problem], list[str]]:
+    """What failed, with the nearest name for topics that are not there; and notes about those passed over."""
+    missing = [item for item, error in errors.items() if error.code in _UNKNOWN]
+    if if_exists:
+        left = {item: error for item, error in errors.items() if item not in missing}
+        return problems_of(left, right=right), [f"{item} does not exist" for item in missing]
+    others = {item: error for item, error in errors.items() if item not in missing}
+    unknown = {item: error for item, error in errors.items() if item in missing}
+    names = await topic_names(admin) if unknown else []
+    return [*problems_of(others, right=right), *problems_of(unknown, right=right, names=names)], []
+
+
+def merged(results: Iterable[Results[K, V]]) -> Results[K, V]:
+    from barnabas.clients.admin.results import Results
+
+    parts = list(results)
+    return Results(
+        {key: value for part in parts for key, value in part.values.items()},
+        {key: error for part in parts for key, error in part.errors.items()},
+    )
+
+
+def _matching(text: str, known: Sequence[TopicListing]) -> list[TopicListing]:
+    try:
+        pattern = re.compile(text.replace(",", "|"))
+    except re.error as error:
+        raise UsageError(f"{text}: neither a topic's name nor a regular expression: {error}") from error
+    return [each for each in known if pattern.fullmatch(each.name)]

@@ -1,0 +1,1 @@
+"""``barnabas bench``: measure a cluster."""

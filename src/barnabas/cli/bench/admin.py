@@ -1,0 +1,352 @@
+"""``barnabas bench admin``: requests of an operator's tools, many at once; what they make is removed again.
+
+Everything has a name of its own that begins with the prefix and the run's id, and what is removed is named one by one:
+a topic or rule that this run did not make is never touched. Cleaning up is measured as well. It also comes after Ctrl-C
+and after an error; whoever interrupts it is told what is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.bench.advice import ADVICE
+from barnabas.cli.bench.clients import Figures, WatchedNetwork, measure_requests
+from barnabas.cli.bench.measurements import (
+    LATENCY_COLUMNS,
+    latency_cells,
+    number,
+    rate,
+    throttle_document,
+    throttle_notes,
+)
+from barnabas.cli.output.advice import problem_of
+from barnabas.cli.output.answer import Answer, Problem
+from barnabas.cli.output.table import Sheet
+from barnabas.clients.admin import AlterConfigOp, ConfigResource, NewTopic
+from barnabas.clients.admin.client import AdminClient
+from barnabas.clients.admin.errors import AdminError
+from barnabas.clients.errors import ClientError
+from barnabas.clients.leader_tracker import ThrottleStatistics
+from barnabas.clients.network_client import NetworkClient
+from barnabas.common.acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
+from barnabas.common.error_code import ErrorCode
+from barnabas.common.resource import PatternType, ResourceType
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin.results import Results
+    from barnabas.clients.client_config import ClientConfig
+
+__all__ = ["OPERATIONS", "AdminLoad", "measure_admin", "would_do"]
+
+OPERATIONS = {
+    "create-topics": "CREATE on Cluster, or on Topic:{prefix}",
+    "describe-topics": "DESCRIBE on Topic:{prefix}",
+    "describe-configs": "DESCRIBE_CONFIGS on Topic:{prefix}",
+    "alter-configs": "ALTER_CONFIGS on Topic:{prefix}",
+    "create-acls": "ALTER on Cluster",
+    "describe-acls": "DESCRIBE on Cluster",
+}
+"""In the order in which they run, and the right that each needs."""
+
+_CLEANUP = {"delete-acls": "ALTER on Cluster", "delete-topics": "DELETE on Topic:{prefix}"}
+_NEEDS_TOPICS = frozenset({"describe-topics", "describe-configs", "alter-configs"})
+_NEEDS_RULES = frozenset({"create-acls", "describe-acls"})
+_SETUP_TOPICS = 10
+_VISIBLE_WITHIN_S = 30.0
+_GONE_WITHIN_S = 10.0
+_LOOK_EVERY_S = 0.1
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class AdminLoad:
+    """``requests`` of each operation, with ``items`` topics or rules in each."""
+
+    operations: Sequence[str]
+    requests: int
+    clients: int
+    items: int
+    scope: str
+    partitions: int | None = 1
+    replication_factor: int | None = None
+
+    def topic(self, index: int) -> str:
+        return f"{self.scope}-{index}"
+
+    def topics_of(self, request: int) -> list[str]:
+        return [self.topic(request * self.items + each) for each in range(self.items)]
+
+    def rules_of(self, request: int) -> list[AclBinding]:
+        return [
+            AclBinding(
+                ResourceType.TOPIC, name, PatternType.LITERAL, f"User:{self.scope}", "*",
+                AclOperation.READ, AclPermissionType.ALLOW,
+            )
+            for name in self.topics_of(request)
+        ]  # fmt: skip
+
+    @property
+    def makes_topics(self) -> int:
+        if "create-topics" in self.operations:
+            return self.requests * self.items
+        return max(_SETUP_TOPICS, self.items) if _NEEDS_TOPICS & set(self.operations) else 0
+
+    @property
+    def makes_rules(self) -> int:
+        return self.requests * self.items if "create-acls" in self.operations else 0
+
+
+@dataclass(slots=True)
+class Made:
+    """What may be there because of us: asked for, and not refused."""
+
+    topics: dict[str, None] = field(default_factory=dict)
+    rules: dict[AclBinding, None] = field(default_factory=dict)
+
+
+def would_do(load: AdminLoad) -> Answer:
+    sheet = Sheet(columns=("operation", "requests", "items in each"))
+    for name in load.operations:
+        sheet.add(name, f"{load.requests:,}", f"{load.items:,}")
+    notes = [
+        f"by {load.clients} clients at once",
+        f"{load.makes_topics:,} topics {load.scope}-* would be made and deleted again",
+    ]
+    if load.makes_rules:
+        notes.append(f"{load.makes_rules:,} rules for User:{load.scope} would be added and removed again")
+    document = {
+        "dry_run": True,
+        "operations": list(load.operations),
+        "topics": load.makes_topics,
+        "rules": load.makes_rules,
+        "scope": load.scope,
+    }
+    return Answer(document, [sheet], [*notes, "nothing was changed"])
+
+
+async def measure_admin(config: ClientConfig, load: AdminLoad, stop: asyncio.Event) -> Answer:
+    """Raises ClientError when nobody answers."""
+    throttle, made = ThrottleStatistics(), Made()
+    async with AsyncExitStack() as stack:
+        admins = []
+        for _ in range(load.clients):
+            network = NetworkClient(config)
+            stack.push_async_callback(network.close)
+            await network.connect()
+            admins.append(AdminClient(config=config, network=WatchedNetwork(network, throttle)))
+        figures: list[Figures] = []
+        try:
+            await _measure_all(load, admins, made, figures, stop)
+        finally:
+            left = await _clean_up(load, admins, made, figures)
+    return _answer(load, figures, throttle, left)
+
+
+async def _measure_all(
+    load: AdminLoad, admins: Sequence[AdminClient], made: Made, figures: list[Figures], stop: asyncio.Event
+) -> None:
+    is_shown = False
+    for name in load.operations:
+        if stop.is_set():
+            return
+        if name in _NEEDS_TOPICS and not is_shown:
+            if not made.topics:
+                await _set_up(load, admins[0], made)
+            await _until_shown(admins[0], list(made.topics))
+            is_shown = True
+        figures.append(await measure_requests(name, load.requests, admins, _request(name, load, made), stop))
+        if figures[-1].failure is not None and not _is_without_authorizer(figures[-1]):
+            return
+
+
+def _request(name: str, load: AdminLoad, made: Made) -> Callable[[AdminClient, int], Awaitable[int]]:
+    """What makes the request of a number, and gives how many items it had."""
+
+    def some_topics(index: int) -> list[str]:
+        known = list(made.topics)
+        return [known[(index * load.items + each) % len(known)] for each in range(min(load.items, len(known)))]
+
+    async def create_topics(admin: AdminClient, index: int) -> int:
+        return await _create(load, admin, made, load.topics_of(index))
+
+    async def describe_topics(admin: AdminClient, index: int) -> int:
+        return _all_of(await admin.describe_topics(some_topics(index)))
+
+    async def describe_configs(admin: AdminClient, index: int) -> int:
+        return _all_of(await admin.describe_configs([ConfigResource.topic(each) for each in some_topics(index)]))
+
+    async def alter_configs(admin: AdminClient, index: int) -> int:
+        op = AlterConfigOp("retention.ms", str(86_400_000 + index))
+        changes = {ConfigResource.topic(each): [op] for each in some_topics(index)}
+        return _all_of(await admin.incremental_alter_configs(changes))
+
+    async def create_acls(admin: AdminClient, index: int) -> int:
+        rules = load.rules_of(index)
+        made.rules.update(dict.fromkeys(rules))
+        results = await admin.create_acls(rules)
+        for rule in results.errors:
+            made.rules.pop(rule, None)
+        return _all_of(results)
+
+    async def describe_acls(admin: AdminClient, index: int) -> int:
+        principal = f"User:{load.scope}"
+        return sum([1 async for _ in admin.describe_acls(AclBindingFilter(principal=principal))])
+
+    calls = (create_topics, describe_topics, describe_configs, alter_configs, create_acls, describe_acls)
+    return dict(zip(OPERATIONS, calls, strict=True))[name]
+
+
+async def _create(load: AdminLoad, admin: AdminClient, made: Made, names: list[str]) -> int:
+    made.topics.update(dict.fromkeys(names))
+    results = await admin.create_topics([NewTopic(each, load.partitions, load.replication_factor) for each in names])
+    for name in results.errors:
+        made.topics.pop(name, None)
+    return _all_of(results)
+
+
+async def _set_up(load: AdminLoad, admin: AdminClient, made: Made) -> None:
+    """Topics for operations that need some, when making them is not measured."""
+    await _create(load, admin, made, [load.topic(index) for index in range(load.makes_topics)])
+
+
+async def _until_shown(admin: AdminClient, names: list[str]) -> None:
+    """A broker learns of new topics a little later than the controller."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + _VISIBLE_WITHIN_S
+    while names and loop.time() < end:
+        names = list(map(str, (await admin.describe_topics(names)).errors))
+        if names:
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+
+def _all_of(results: Results[Any, Any]) -> int:
+    """How many there were. Raises the first error."""
+    for error in results.errors.values():
+        raise error
+    return len(results.values)
+
+
+# --- cleaning up
+
+
+async def _clean_up(
+    load: AdminLoad, admins: Sequence[AdminClient], made: Made, figures: list[Figures]
+) -> list[Problem]:
+    """Remove what was made. What could not be removed is told, also to whoever interrupts this."""
+    never = asyncio.Event()
+    rules, topics = list(made.rules), list(made.topics)
+
+    async def delete_acls(admin: AdminClient, index: int) -> int:
+        part = rules[index * load.items : (index + 1) * load.items]
+        results = await admin.delete_acls([AclBindingFilter(*each) for each in part])
+        for rule in part:
+            if AclBindingFilter(*rule) in results.values:
+                made.rules.pop(rule, None)
+        return _all_of(results)
+
+    async def delete_topics(admin: AdminClient, index: int) -> int:
+        part = topics[index * load.items : (index + 1) * load.items]
+        results = await admin.delete_topics(part)
+        for name in part:
+            error = results.errors.get(name)
+            if error is None or error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                made.topics.pop(name, None)
+                results.errors.pop(name, None)
+        return _all_of(results)
+
+    try:
+        for what, items, ask in (("delete-acls", rules, delete_acls), ("delete-topics", topics, delete_topics)):
+            if items:
+                count = -(-len(items) // load.items)
+                figures.append(await measure_requests(what, count, admins, ask, never))
+        if topics:
+            await _until_gone(load, admins[0], made)
+    except asyncio.CancelledError:
+        for problem in _left_behind(load, made):
+            sys.stderr.writelines(f"{line}\n" for line in problem.lines())
+        raise
+    return _left_behind(load, made)
+
+
+async def _until_gone(load: AdminLoad, admin: AdminClient, made: Made) -> None:
+    """Nobody else has names of this run: what still shows is not deleted everywhere yet, or came after all."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + _GONE_WITHIN_S
+    try:
+        while True:
+            shown = [each.name async for each in admin.list_topics() if each.name.startswith(f"{load.scope}-")]
+            if not shown or loop.time() > end:
+                made.topics.update(dict.fromkeys(shown))
+                return
+            await asyncio.sleep(_LOOK_EVERY_S)
+            await admin.delete_topics(shown)
+    except (AdminError, ClientError):
+        return  # What could not be deleted is known already.
+
+
+def _left_behind(load: AdminLoad, made: Made) -> list[Problem]:
+    problems = []
+    if made.topics:
+        text = f"{len(made.topics)} topics could not be deleted: {_some(made.topics)}"
+        problems.append(Problem(text, advice=f"'barnabas topics list \"{load.scope}-.*\"' shows those that are left"))
+    if made.rules:
+        text = f"{len(made.rules)} rules could not be removed, for User:{load.scope}"
+        problems.append(Problem(text, advice=f"'barnabas acls remove --principal User:{load.scope}' removes them"))
+    return problems
+
+
+def _some(names: Iterable[str]) -> str:
+    known = list(names)
+    return ", ".join(known[:_NAMED]) + (", ..." if len(known) > _NAMED else "")
+
+
+# --- the answer
+
+
+def _is_without_authorizer(figures: Figures) -> bool:
+    """A cluster without an authorizer has no rules; everything else can be measured there."""
+    failure = figures.failure
+    return (
+        figures.what in _NEEDS_RULES
+        and isinstance(failure, AdminError)
+        and failure.code == (ErrorCode.SECURITY_DISABLED)
+    )
+
+
+def _answer(load: AdminLoad, figures: Sequence[Figures], throttle: ThrottleStatistics, left: list[Problem]) -> Answer:
+    sheet = Sheet(columns=("operation", "requests", "requests/s", "items/s", *LATENCY_COLUMNS))
+    notes = throttle_notes(throttle)
+    problems: list[Problem] = []
+    for each in figures:
+        if each.requests:
+            sheet.add(
+                each.what, f"{each.requests:,}", number(rate(each.requests, each.elapsed_s)),
+                number(rate(each.items, each.elapsed_s)), *latency_cells(each.latencies),
+            )  # fmt: skip
+        if _is_without_authorizer(each):
+            notes.append(f"{each.what}: left out, because the cluster has no authorizer (authorizer.class.name)")
+        elif each.failure is not None:
+            problems.append(_problem(load, each))
+    document = {
+        "scope": load.scope,
+        "clients": load.clients,
+        "items_per_request": load.items,
+        "operations": [each.document() for each in figures if each.requests],
+        "throttle": throttle_document(throttle),
+    }
+    return Answer(document, [sheet] if sheet.rows else [], notes, [*problems, *left])
+
+
+def _problem(load: AdminLoad, figures: Figures) -> Problem:
+    failure = figures.failure
+    assert failure is not None
+    if not isinstance(failure, AdminError | ClientError | ValueError):
+        raise failure
+    right = (OPERATIONS | _CLEANUP)[figures.what].replace("{prefix}", f"{load.scope}-*")
+    found = problem_of(failure, right=right, advice=ADVICE)
+    return Problem(f"{figures.what}: {found.text}", found.item, found.code, found.advice)

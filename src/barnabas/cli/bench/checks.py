@@ -1,0 +1,32 @@
+"""Numbers on the command line that can't be meant. Each raises UsageError."""
+
+from __future__ import annotations
+
+from barnabas.cli.arguments.cluster_options import UsageError
+
+__all__ = ["at_least", "check_record_size", "check_throughput"]
+
+
+def check_throughput(throughput: float, otherwise: str) -> None:
+    """Raises UsageError."""
+    if throughput == 0 or throughput < -1 or not throughput < float("inf"):
+        raise UsageError(f"--throughput {throughput:g}: records a second, or -1 for {otherwise}")
+
+
+def check_record_size(size: int, limit: int) -> None:
+    """Raises UsageError for a record that no request can hold."""
+    from barnabas.clients.producer.batch import record_size_max
+    from barnabas.protocol.record_batch import BATCH_HEADER_SIZE
+
+    if record_size_max(size) + BATCH_HEADER_SIZE > limit:
+        raise UsageError(
+            f"a record of {size} bytes does not fit into a request of at most {limit}: give a smaller one, or "
+            "--command-property max.request.size=... (and the topic needs max.message.bytes)"
+        )
+
+
+def at_least(least: int, **values: int) -> None:
+    """Raises UsageError for options that are smaller."""
+    for name, value in values.items():
+        if value < least:
+            raise UsageError(f"--{name.replace('_', '-')} {value}: it must be at least {least}")

@@ -1,0 +1,167 @@
+"""``barnabas bench consume``: read records of a topic as fast as they come."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.bench.advice import ADVICE
+from barnabas.cli.bench.measurements import (
+    LATENCY_COLUMNS,
+    VOLUME_COLUMNS,
+    latency_cells,
+    latency_document,
+    one_row,
+    throttle_document,
+    throttle_notes,
+    volume,
+    volume_cells,
+)
+from barnabas.cli.bench.options import until_stopped
+from barnabas.cli.bench.progress import Progress, live
+from barnabas.cli.output.advice import problem_of
+from barnabas.cli.output.answer import Answer, Problem
+from barnabas.clients.admin import IsolationLevel, OffsetSpec
+from barnabas.clients.admin.client import AdminClient
+from barnabas.clients.consumer.completed_fetch import Fetched, count_records
+from barnabas.clients.consumer.fetcher import Fetcher
+from barnabas.clients.latency_histogram import LatencyHistogram
+from barnabas.clients.network_client import NetworkClient
+from barnabas.clients.topic_metadata import TopicMetadata, TopicMetadataSource
+from barnabas.common.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.clients.client_config import ClientConfig
+    from barnabas.clients.consumer.config import ConsumerConfig
+
+__all__ = ["ConsumeLoad", "Received", "listed_offsets", "measure_consume"]
+
+_LOOK_EVERY_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumeLoad:
+    """``count`` None is all that is there at the beginning. ``patience_s`` is how long nothing may come."""
+
+    topic: str
+    count: int | None
+    from_latest: bool = False
+    patience_s: float = 10.0
+
+
+@dataclass(slots=True)
+class Received:
+    began_at: float
+    wanted: int | None
+    enough: asyncio.Event
+    records: int = 0
+    size: int = 0
+    first_at: float = 0.0
+    last_at: float = 0.0
+    fetches: LatencyHistogram = field(default_factory=LatencyHistogram)
+
+    def take(self, fetched: Fetched) -> None:
+        count, size = count_records(fetched)
+        self.records += count
+        self.size += size
+        now = asyncio.get_running_loop().time()
+        if not self.first_at:
+            self.first_at = now
+        self.last_at = now
+        if self.wanted is not None and self.records >= self.wanted:
+            self.enough.set()
+
+    @property
+    def elapsed_s(self) -> float:
+        return max(0.0, self.last_at - self.began_at)
+
+
+async def listed_offsets(
+    config: ClientConfig, metadata: TopicMetadata, spec: OffsetSpec, *, read_committed: bool = False
+) -> dict[int, int]:
+    """The offset of each partition. Raises AdminError for the first that has none, ClientError."""
+    isolation = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
+    async with AdminClient(config=config) as admin:
+        wanted = {TopicPartition(metadata.name, each): spec for each in metadata.partitions}
+        results = await admin.list_offsets(wanted, isolation_level=isolation)
+    for error in results.errors.values():
+        raise error
+    return {partition.partition: listed.offset for partition, listed in results.values.items()}
+
+
+async def measure_consume(
+    config: ClientConfig, settings: ConsumerConfig, load: ConsumeLoad, stop: asyncio.Event
+) -> Answer:
+    """Raises AdminError or ClientError when it can't even begin."""
+    loop = asyncio.get_running_loop()
+    async with NetworkClient(config) as network:
+        source = TopicMetadataSource(network, load.topic)
+        metadata = await source.load()
+        start = OffsetSpec.latest() if load.from_latest else OffsetSpec.earliest()
+        positions = await listed_offsets(config, metadata, start)
+        until = None
+        if load.count is None:
+            until = await listed_offsets(config, metadata, OffsetSpec.latest(), read_committed=settings.read_committed)
+        received = Received(loop.time(), load.count, asyncio.Event())
+        fetcher = Fetcher(
+            network, source, settings, positions, received.take, until=until, answered=received.fetches.record
+        )
+        total = load.count if until is None else sum(until[each] - positions[each] for each in positions)
+        fetcher.start(metadata)
+        try:
+            async with live(f"consume {load.topic}", total, lambda: Progress(received.records, received.size)):
+                await until_stopped(_until_enough(fetcher, received, load.patience_s), stop)
+        finally:
+            await fetcher.close()
+        return _answer(load, received, fetcher, has_stopped=stop.is_set())
+
+
+async def _until_enough(fetcher: Fetcher, received: Received, patience_s: float) -> None:
+    """Ends when there are enough, when all is read, when something failed, or when nothing comes for too long."""
+    loop = asyncio.get_running_loop()
+    while not (received.enough.is_set() or fetcher.finished.is_set()):
+        if loop.time() - (received.last_at or received.began_at) > patience_s:
+            return
+        waiting = [asyncio.ensure_future(each.wait()) for each in (received.enough, fetcher.finished)]
+        try:
+            await asyncio.wait(waiting, timeout=_LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
+
+
+def _answer(load: ConsumeLoad, received: Received, fetcher: Fetcher, *, has_stopped: bool) -> Answer:
+    counts = (received.records, received.size, received.elapsed_s)
+    columns = (*VOLUME_COLUMNS, *(f"fetch {name}" for name in LATENCY_COLUMNS))
+    sheet = one_row(columns, [*volume_cells(*counts), *latency_cells(received.fetches)])
+    statistics = fetcher.statistics
+    document: dict[str, Any] = {
+        "topic": load.topic,
+        **volume(*counts),
+        "first_record_ms": round((received.first_at - received.began_at) * 1000, 1) if received.records else None,
+        "fetch_latency_ms": latency_document(received.fetches),
+        "requests": statistics.requests,
+        "empty_responses": statistics.empty_responses,
+        "batch_bytes": statistics.received_bytes,
+        "skipped_offsets": statistics.skipped,
+        "throttle": throttle_document(statistics),
+    }
+    notes = throttle_notes(statistics)
+    if statistics.skipped:
+        notes.append(f"{statistics.skipped:,} offsets were deleted before they could be read")
+    problems = []
+    if fetcher.failure is not None:
+        problems.append(problem_of(fetcher.failure, right=f"READ on Topic:{load.topic}", advice=ADVICE))
+    elif not has_stopped and not received.enough.is_set() and not fetcher.finished.is_set():
+        wanted = "all" if load.count is None else f"{load.count:,}"
+        problems.append(
+            Problem(
+                f"{wanted} records were wanted, {received.records:,} came, and nothing more for {load.patience_s:g} s",
+                load.topic,
+                advice="without --num-records all that is there is read; --timeout-ms waits longer for more",
+            )
+        )
+    elif not received.records:
+        notes.append(f"topic {load.topic} is empty")
+    return Answer(document, [sheet] if received.records else [], notes, problems)

@@ -1,0 +1,180 @@
+"""What the verbs of ``barnabas bench`` share: Kafka's client properties, and a measurement that can be stopped.
+
+The first Ctrl-C (or SIGTERM) ends a measurement in order: what was measured so far is printed, what was made for it is
+removed, and the exit status is 130. The second one ends it at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal  # noqa: F401 (of inherited annotations, which are read here)
+
+from cyclopts import Parameter
+
+from barnabas.cli.arguments.cluster_options import ClusterOptions, UsageError, running_command
+from barnabas.cli.bench.advice import ADVICE
+from barnabas.cli.output.advice import UnknownName, problem_of
+from barnabas.cli.output.answer import Answer
+from barnabas.cli.output.exit_status import INTERRUPTED
+
+if TYPE_CHECKING:
+    from barnabas.clients.client_config import ClientConfig
+    from barnabas.clients.errors import InvalidClientConfig
+    from barnabas.common.error_code import ErrorCode
+
+__all__ = ["BenchOptions", "Measurement", "RecordOptions", "put", "stop_at_signals", "until_stopped", "usage_error"]
+
+Measurement = Callable[["ClientConfig", asyncio.Event], Awaitable[Answer]]
+"""Made of the settings and of what is set by Ctrl-C."""
+
+
+@dataclass(kw_only=True)
+class BenchOptions(ClusterOptions):
+    """Which cluster, and how to answer."""
+
+    timeout: float | None = None
+    """Seconds for each question about topics and each admin request; a measurement as a whole has no limit."""
+
+    def measure(self, work: Measurement, *, right: str = "", advice: Mapping[ErrorCode, str] = ADVICE) -> int:
+        """The exit status. ``right`` is what the cluster wants to see, as in "WRITE on Topic:{item}"."""
+        from barnabas.clients.admin.errors import AdminError
+        from barnabas.clients.errors import ClientError
+
+        config = self._config()
+        interrupted = False
+
+        async def measured() -> Answer:
+            nonlocal interrupted
+            with stop_at_signals() as stop:
+                try:
+                    return await work(config, stop)
+                except (AdminError, ClientError, UnknownName, ValueError) as error:
+                    return Answer({}, problems=[problem_of(error, right=right, advice=advice)])
+                finally:
+                    interrupted = stop.is_set()
+
+        answer = asyncio.run(measured())
+        answer.notes = [*config.warnings, *answer.notes]
+        if interrupted:
+            answer.notes = [*answer.notes, "interrupted: this is what was measured until then"]
+        status = answer.give(running_command.get(), self.output)
+        return INTERRUPTED if interrupted else status
+
+
+@dataclass(kw_only=True)
+class RecordOptions(BenchOptions):
+    """The same, for what writes and reads records."""
+
+    bootstrap_controller: Annotated[str | None, Parameter(show=False)] = None
+    """Refused: controllers take no records."""
+    command_property: Annotated[
+        list[str] | None,
+        Parameter(name=["--command-property", "--producer-props", "--consumer-props"], consume_multiple=True),
+    ] = None
+    """Client properties as key=value, with Kafka's names. They win over those of the file. May be repeated."""
+
+    def properties(self, own: Mapping[str, str | None], known: Collection[str]) -> dict[str, str]:
+        """Kafka's properties, of the file, then of the command line. ``own`` are those that have options.
+
+        Raises UsageError for a name that is not ``known`` to the verb or to clients at all.
+        """
+        given = self._given()
+        for name, value in own.items():
+            if value is not None and given.setdefault(name, value) != value:
+                raise UsageError(f"--command-property {name}={given[name]}: an option says {value}; give only one")
+        _check_names(given, known)
+        if self.bootstrap_controller:
+            raise UsageError("--bootstrap-controller: records go to brokers; give --bootstrap-server")
+        return self._properties()[0] | given
+
+    @property
+    def source(self) -> str:
+        """Whose mistake a bad property is."""
+        return self.command_config or "the command line"
+
+    def _properties(self) -> tuple[dict[str, str], tuple[str, ...]]:
+        properties, warnings = super()._properties()
+        return properties | self._given(), warnings
+
+    def _given(self) -> dict[str, str]:
+        """Raises UsageError."""
+        found: dict[str, str] = {}
+        for pair in self.command_property or ():
+            name, equals, value = pair.partition("=")
+            if not equals or not name.strip():
+                raise UsageError(f"--command-property {pair}: a property is written key=value, as in linger.ms=0")
+            if name.strip() in found:
+                raise UsageError(f"--command-property {pair}: {name.strip()} is given twice")
+            found[name.strip()] = value.strip()
+        return found
+
+
+def _check_names(given: Mapping[str, str], known: Collection[str]) -> None:
+    from barnabas.cli.output.advice import nearest
+    from barnabas.clients.client_config import is_client_property
+
+    for name in given:
+        if name not in known and not is_client_property(name):
+            near = nearest(name, known)
+            hint = f"did you mean {near}?" if near else "Kafka's clients have none of this name"
+            raise UsageError(f"--command-property {name}: {hint}")
+
+
+@contextmanager
+def stop_at_signals() -> Iterator[asyncio.Event]:
+    """An event that the first signal sets; from then on they do what they always do."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGINT, signal.SIGTERM)
+
+    def stopped() -> None:
+        stop.set()
+        if sys.stderr.isatty():
+            sys.stderr.write("\nstopping; Ctrl-C once more ends it at once\n")
+        for each in signals:
+            loop.remove_signal_handler(each)
+
+    try:
+        for each in signals:
+            loop.add_signal_handler(each, stopped)
+    except (NotImplementedError, RuntimeError, ValueError):
+        pass  # Not the main thread, or Windows: Ctrl-C ends it at once.
+    try:
+        yield stop
+    finally:
+        if not stop.is_set():
+            for each in signals:
+                loop.remove_signal_handler(each)
+
+
+async def until_stopped(work: Awaitable[Any], stop: asyncio.Event, *, grace_s: float = 0) -> bool:
+    """True when the work ended. After a stop it has so many seconds more, then it is cancelled: False."""
+    task = asyncio.ensure_future(work)
+    waiting = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
+        if not task.done() and grace_s:
+            await asyncio.wait([task], timeout=grace_s)
+        if not task.done():
+            return False
+        await task
+        return True
+    finally:
+        waiting.cancel()
+        task.cancel()
+        await asyncio.gather(task, waiting, return_exceptions=True)
+
+
+def usage_error(error: InvalidClientConfig) -> UsageError:
+    """All that is wrong, in one line."""
+    return UsageError("; ".join(error.problems))
+
+
+def put(value: object) -> str | None:
+    """An option as the text of a property; None when it was not given."""
+    return None if value is None else str(value)

@@ -1,0 +1,1 @@
+"""``barnabas cluster``: describe the nodes, and run a cluster for development."""

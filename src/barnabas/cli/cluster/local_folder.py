@@ -1,0 +1,115 @@
+"""The folder of a cluster for development: who is in it, one folder for each node, and whose it is at the moment.
+
+``cluster.json`` is written first and says afterwards that all nodes are formatted, so that a start that was interrupted
+is gone on with. A node's ``server.properties`` is written once: what a person changes in it stays.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from barnabas.cli.cluster.local_layout import HOST, PLAIN_USER, SUPER_USER, LocalCluster, LocalNode
+from barnabas.server.settings.node_config import load_node_config
+from barnabas.server.storage_tool.formatter import format_storage
+from barnabas.storage.checkpoint_file import write_atomically
+
+__all__ = ["FolderProblem", "client_file", "format_nodes", "is_free", "locked", "read_cluster", "taken_ports"]
+
+_CLUSTER_FILE = "cluster.json"
+_LOCK_FILE = ".lock"
+PROPERTIES = "server.properties"
+
+
+class FolderProblem(Exception):
+    """The folder can't be used; the message says why, and what to do."""
+
+
+def read_cluster(folder: Path) -> LocalCluster | None:
+    """None where there is none yet. Raises FolderProblem."""
+    path = folder / _CLUSTER_FILE
+    try:
+        return LocalCluster.from_document(json.loads(path.read_text()))
+    except FileNotFoundError:
+        if folder.exists() and any(each.name != _LOCK_FILE for each in folder.iterdir()):
+            raise FolderProblem(f"--data {folder}: it holds something else: choose a new folder") from None
+        return None
+    except NotADirectoryError:
+        raise FolderProblem(f"--data {folder}: it is not a folder") from None
+    except (ValueError, TypeError, KeyError) as error:
+        raise FolderProblem(f"{path} can't be read ({error}): mend it, or choose another folder with --data") from error
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Makes the folder and keeps it from a second ``up``. Raises FolderProblem, OSError."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (folder / _LOCK_FILE).open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FolderProblem(
+                f"--data {folder}: its cluster is up already: stop it with Ctrl-C, or choose another folder"
+            ) from None
+        yield
+
+
+def format_nodes(folder: Path, cluster: LocalCluster) -> LocalCluster:
+    """Writes the settings and formats each node, unless that is done. Raises FormatError, InvalidSettings, OSError."""
+    if cluster.is_formatted:
+        return cluster
+    _write(folder, cluster)
+    for node in cluster.nodes:
+        _format(folder / node.name, cluster, node)
+    for user in (SUPER_USER, PLAIN_USER) if cluster.has_acls else ():
+        lines = [f"{key}={value}\n" for key, value in cluster.client_properties(user).items()]
+        write_atomically(str(client_file(folder, user)), "".join(lines).encode())
+    cluster = replace(cluster, is_formatted=True)
+    _write(folder, cluster)
+    return cluster
+
+
+def client_file(folder: Path, user: str) -> Path:
+    """The properties with which a client logs in as the user."""
+    return folder / f"{user}.properties"
+
+
+def taken_ports(cluster: LocalCluster) -> list[LocalNode]:
+    return [node for node in cluster.nodes if not is_free(node.port)]
+
+
+def is_free(port: int) -> bool:
+    """As a node sees it: what is left of closed connections is no obstacle."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def _format(folder: Path, cluster: LocalCluster, node: LocalNode) -> None:
+    folder.mkdir(exist_ok=True)
+    properties = folder / PROPERTIES
+    if not properties.exists():
+        lines = [f"{key}={value}\n" for key, value in cluster.settings(node).items()]
+        write_atomically(str(properties), "".join(lines).encode())
+    config = load_node_config(str(properties), [f"log.dirs={folder / 'data'}"])
+    format_storage(
+        config,
+        cluster_id=cluster.cluster_id,
+        initial_controllers=cluster.initial_controllers if node.role == "controller" else None,
+        ignore_formatted=True,
+    )
+
+
+def _write(folder: Path, cluster: LocalCluster) -> None:
+    text = json.dumps(cluster.document(), indent=2) + "\n"
+    write_atomically(os.fspath(folder / _CLUSTER_FILE), text.encode())

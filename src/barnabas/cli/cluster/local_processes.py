@@ -1,0 +1,187 @@
+"""Starts the processes of a local cluster, watches them, and stops them in order.
+
+Each process is in a session of its own: Ctrl-C reaches the supervisor alone, which stops brokers before controllers.
+On Linux a node is told to end when the supervisor dies, however it dies.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from barnabas.cli.cluster.local_layout import LocalCluster, LocalNode
+
+__all__ = ["NodeFailed", "NodeLog", "NodeProcess", "Supervisor"]
+
+_POLL_S = 0.05
+_STOP_TIMEOUT_S = 30.0
+_LINES_SHOWN = 8
+_READY = re.compile(r" is ready in ")
+_ACTIVE = re.compile(r"this node is the active controller, in epoch (\d+)")
+
+
+class NodeProcess(Protocol):
+    """What of ``subprocess.Popen`` is used."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def wait(self) -> int: ...
+
+
+class NodeFailed(Exception):
+    """A node did not become ready; ``lines`` is how its log ends."""
+
+    def __init__(self, node: LocalNode, why: str, lines: Sequence[str]) -> None:
+        super().__init__(f"{node.name} {why}")
+        self.node = node
+        self.lines = lines
+
+
+class NodeLog:
+    """What a node printed since this start; ``path`` has that of former ones before it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._offset = path.stat().st_size if path.exists() else 0
+        self._begun = b""
+
+    def new_lines(self) -> list[str]:
+        """Whole lines that were not given yet."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                found = file.read()
+        except FileNotFoundError:
+            return []
+        self._offset += len(found)
+        *lines, self._begun = (self._begun + found).split(b"\n")
+        return [line.decode(errors="replace") for line in lines]
+
+
+@dataclass(slots=True)
+class _Running:
+    node: LocalNode
+    process: NodeProcess
+    log: NodeLog
+    is_ready: bool = False
+    last_lines: list[str] = field(default_factory=list)
+
+
+class Supervisor:
+    """``launch`` starts a node whose output goes to the file; ``say`` gets one line for each event.
+
+    ``wants_end`` tells how often the person asked for the end: once stops in order, twice at once.
+    """
+
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        folder: Path,
+        *,
+        launch: Callable[[LocalNode, Path], NodeProcess],
+        say: Callable[[str], None],
+        wants_end: Callable[[], int],
+        sleep: Callable[[float], None] = time.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._folder = folder
+        self._launch = launch
+        self._say = say
+        self._wants_end = wants_end
+        self._sleep = sleep
+        self._monotonic = monotonic
+        self._running: dict[str, _Running] = {}
+
+    def log_of(self, node: LocalNode) -> Path:
+        return self._folder / node.name / "node.log"
+
+    def pid_of(self, node: LocalNode) -> int:
+        return self._running[node.name].process.pid
+
+    def start(self, timeout_s: float) -> bool:
+        """All nodes; True when each is ready, False when the person wants the end first. Raises NodeFailed, OSError."""
+        for node in self._cluster.nodes:
+            log = NodeLog(self.log_of(node))
+            self._running[node.name] = _Running(node, self._launch(node, log.path), log)
+        deadline = self._monotonic() + timeout_s
+        while not all(each.is_ready for each in self._running.values()):
+            if self._wants_end():
+                return False
+            for each in self._running.values():
+                status = each.process.poll()
+                self._read(each)
+                if status is not None:
+                    raise NodeFailed(each.node, f"did not start: it {_ended(status)}", each.last_lines)
+                if not each.is_ready and self._monotonic() > deadline:
+                    raise NodeFailed(each.node, f"was not ready after {timeout_s:g} s", each.last_lines)
+            self._sleep(_POLL_S)
+        return True
+
+    def watch(self) -> bool:
+        """Returns when the person wants the end: True; or when no node is left: False."""
+        while not self._wants_end():
+            for name, each in list(self._running.items()):
+                status = each.process.poll()
+                self._read(each)
+                if status is not None:
+                    del self._running[name]
+                    self._say(f"{name} {_ended(status)}; its log: {each.log.path}")
+            if not self._running:
+                return False
+            self._sleep(_POLL_S)
+        return True
+
+    def stop(self) -> bool:
+        """Every node that still runs, and nothing is left; True when each ended by itself and without an error."""
+        is_clean = True
+        for stage in self._cluster.stages_of_stop():
+            running = [each for node in stage if (each := self._running.get(node.name)) is not None]
+            for each in running:
+                each.process.terminate()
+            deadline = self._monotonic() + _STOP_TIMEOUT_S
+            for each in running:
+                is_clean &= self._stopped(each, deadline)
+        return is_clean
+
+    def kill(self) -> None:
+        """What is left of them, whatever happened before."""
+        for each in self._running.values():
+            if each.process.poll() is None:
+                each.process.kill()
+                each.process.wait()
+        self._running.clear()
+
+    def _stopped(self, each: _Running, deadline: float) -> bool:
+        while (status := each.process.poll()) is None:
+            if self._wants_end() > 1 or self._monotonic() > deadline:
+                self._say(f"{each.node.name} is killed: it has not ended by itself")
+                each.process.kill()
+                each.process.wait()
+                return False
+            self._sleep(_POLL_S)
+        if status:
+            self._say(f"{each.node.name} {_ended(status)}; its log: {each.log.path}")
+        return status == 0
+
+    def _read(self, each: _Running) -> None:
+        for line in each.log.new_lines():
+            each.is_ready = each.is_ready or _READY.search(line) is not None
+            each.last_lines = [*each.last_lines[1 - _LINES_SHOWN :], line]
+            if active := _ACTIVE.search(line):
+                self._say(f"{each.node.name} is the active controller, in epoch {active[1]}")
+
+
+def _ended(status: int) -> str:
+    return f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"

@@ -1,0 +1,1 @@
+"""``barnabas configs``: look at settings and change them."""

@@ -1,0 +1,290 @@
+"""``barnabas configs``: the settings of a cluster's topics, brokers, loggers, groups and client-metrics subscriptions;
+what a setting means; and whether a server.properties can be used.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from barnabas.cli.arguments.cluster_app import cluster_app, main_of
+from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
+from barnabas.cli.arguments.config_options import parse_delete_config, parse_settings, read_settings_file
+from barnabas.cli.arguments.config_resources import WHOSE, Entities, noun, resource_problems
+from barnabas.cli.output.answer import Answer, Change, change_answer
+from barnabas.cli.output.exit_status import FAILED
+from barnabas.common.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient, AlterConfigOp
+
+__all__ = ["app", "main"]
+
+app = cluster_app(
+    "configs", "Look at the settings of a cluster and change them; look settings up; check a server.properties."
+)
+main = main_of(app)
+
+_ONLY = "This setting, and not all that somebody has set. May be repeated."
+
+
+@app.command(name="list")
+def list_(*, options: ClusterOptions | None = None) -> int:
+    """List what has settings: topics, brokers, groups and client-metrics subscriptions.
+
+    Needs Kafka 4.1 or later.
+
+    For example:
+
+        barnabas configs list
+    """
+
+    async def work(admin: AdminClient) -> Answer:
+        from barnabas.cli.output.table import Sheet
+
+        found = await admin.list_config_resources()
+        sheet = Sheet(columns=("type", "name"))
+        for each in found:
+            sheet.add(noun(each), each.name)
+        document = {"resources": [{"type": noun(each), "name": each.name} for each in found]}
+        return Answer(document, [sheet] if found else [])
+
+    return (options or ClusterOptions()).run(work, right="DESCRIBE_CONFIGS on Cluster")
+
+
+@app.command
+def describe(
+    *,
+    config: list[str] | None = None,
+    all: Flag = False,
+    synonyms: Flag = False,
+    documentation: Flag = False,
+    entities: Entities | None = None,
+    options: ClusterOptions | None = None,
+) -> int:
+    """Show settings: those that somebody has set, or all. What is secret is never told.
+
+    For example:
+
+        barnabas configs describe --topic orders
+        barnabas configs describe --topic orders --all --synonyms
+        barnabas configs describe --entity-type brokers --entity-name 1 --config log.retention.ms
+        barnabas configs describe --entity-type topics --output yaml
+
+    Parameters
+    ----------
+    config
+        Only this setting, whoever has set it. May be repeated.
+    all
+        Defaults too.
+    synonyms
+        Also where else each value could come from, the winner first.
+    documentation
+        Also what each setting is for, in the words of the node.
+    """
+    asked = entities or Entities()
+    if not asked.named() and asked.one_type() is None:
+        raise UsageError(WHOSE)
+
+    async def work(admin: AdminClient) -> Answer:
+        from barnabas.cli.configs.tables import described_answer
+
+        return await described_answer(
+            admin,
+            await asked.resources(admin),
+            names=config,
+            with_defaults=all or bool(config),
+            synonyms=synonyms,
+            documentation=documentation,
+        )
+
+    return (options or ClusterOptions()).run(work)
+
+
+@app.command
+def explain(
+    *,
+    config: Annotated[list[str] | None, Parameter(help=_ONLY)] = None,
+    entities: Entities | None = None,
+    options: ClusterOptions | None = None,
+) -> int:
+    """Say why a setting has its value, what would hold otherwise, and what each node answers.
+
+    Nodes answer by their own files, so they may differ about the same topic.
+
+    For example:
+
+        barnabas configs explain --topic orders --config retention.ms
+        barnabas configs explain --broker 1 --config log.cleaner.backoff.ms --output json
+    """
+    asked = entities or Entities()
+    if not asked.named():
+        raise UsageError(WHOSE)
+
+    async def work(admin: AdminClient) -> Answer:
+        from barnabas.cli.configs.explain import explained_answer
+
+        return await explained_answer(admin, await asked.resources(admin), config or [])
+
+    return (options or ClusterOptions()).run(work)
+
+
+@app.command
+def alter(
+    *,
+    config: list[str] | None = None,
+    add_config: list[str] | None = None,
+    add_config_file: str | None = None,
+    delete_config: list[str] | None = None,
+    append_config: list[str] | None = None,
+    subtract_config: list[str] | None = None,
+    wait: Flag = False,
+    entities: Entities | None = None,
+    options: ChangeOptions | None = None,
+) -> int:
+    """Change some settings and leave the others as they are.
+
+    --dry-run asks the cluster to check everything as it would for the change itself, policies included.
+
+    For example:
+
+        barnabas configs alter --topic orders --config retention.ms=86400000 --delete-config segment.ms
+        barnabas configs alter --topic orders --add-config 'cleanup.policy=[compact,delete],segment.ms=600000'
+        barnabas configs alter --broker-defaults --config log.cleaner.threads=2 --dry-run
+        barnabas configs alter --topic orders --append-config cleanup.policy=compact
+
+    Parameters
+    ----------
+    config
+        A setting as key=value; the value may hold commas. May be repeated.
+    add_config
+        The same as Kafka writes it: several with commas between, lists in brackets. May be repeated.
+    add_config_file
+        A properties file whose settings are added; for secrets, which do not belong on a command line.
+    delete_config
+        Settings to be removed, so that the default counts again; with commas between. May be repeated.
+    append_config
+        Add values to a list, as key=value,value. May be repeated.
+    subtract_config
+        Take values out of a list, as key=value,value. May be repeated.
+    wait
+        Return when every live broker answers by the new settings.
+    """
+    asked = entities or Entities()
+    if not asked.named():
+        raise UsageError(WHOSE)
+    settings = parse_settings(config, add_config)
+    if add_config_file is not None:
+        settings |= read_settings_file(add_config_file)
+    deleted = parse_delete_config(delete_config)
+    appended, subtracted = parse_settings(append_config), parse_settings(subtract_config)
+    names = [*settings, *deleted, *appended, *subtracted]
+    if not names:
+        raise UsageError("what is to be changed? Give --config key=value, --delete-config key, or one of the others")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(f"{', '.join(twice)}: a setting can be changed in one way only")
+    options = options or ChangeOptions()
+    dry_run = options.dry_run
+
+    async def work(admin: AdminClient) -> Answer:
+        from barnabas.cli.arguments.config_names import unknown_setting_advice
+        from barnabas.clients.admin import AlterConfigOp
+
+        ops: list[AlterConfigOp] = [
+            *(AlterConfigOp.set(name, value) for name, value in settings.items()),
+            *(AlterConfigOp.delete(name) for name in deleted),
+            *(AlterConfigOp.append(name, value) for name, value in appended.items()),
+            *(AlterConfigOp.subtract(name, value) for name, value in subtracted.items()),
+        ]
+        wanted = await asked.resources(admin)
+        results = await admin.incremental_alter_configs(dict.fromkeys(wanted, ops), validate_only=dry_run, wait=wait)
+        problems = await resource_problems(
+            admin,
+            results.errors,
+            "ALTER_CONFIGS",
+            advice=lambda resource: {ErrorCode.INVALID_CONFIG: unknown_setting_advice(noun(resource), names)},
+        )
+        changes = [
+            Change(noun(each), each.name or "(default)", "altered", ", ".join(names), {"configs": names})
+            for each in results.values
+        ]
+        return change_answer(changes, problems, dry_run=dry_run)
+
+    return options.run(work)
+
+
+@app.command
+def show(name: str, *more: str) -> int:
+    """Say what settings mean, what they may be, and whether this release supports them. No cluster is asked.
+
+    For example:
+
+        barnabas configs show retention.ms num.partitions
+
+    Parameters
+    ----------
+    name
+        A setting of a node, a topic, a group or a client-metrics subscription.
+    more
+        Further settings.
+    """
+    from barnabas.cli.output.table import Sheet
+    from barnabas.cli.output.table import show as show_sheet
+    from barnabas.server.settings.reference_page import describe_setting
+
+    status = 0
+    for each in (name, *more):
+        described = describe_setting(each)
+        if described is None:
+            sys.stderr.write(_unknown(each))
+            status = FAILED
+            continue
+        sheet = Sheet(each)
+        for label, text in described:
+            sheet.add(label, text)
+        show_sheet(sheet)
+    return status
+
+
+@app.command
+def check(path: str, *, override: list[str] | None = None) -> int:
+    """Check a server.properties as a node would, without starting one.
+
+    For example:
+
+        barnabas configs check server.properties --override num.partitions=3
+
+    Parameters
+    ----------
+    path
+        The file.
+    override
+        A setting that wins over the file, as key=value; may be repeated.
+    """
+    from barnabas.server.settings.node_config import load_node_config
+    from barnabas.server.settings.problem import InvalidSettings
+
+    try:
+        config = load_node_config(path, override or ())
+    except InvalidSettings as error:
+        sys.stderr.write(f"{error}\n")
+        return FAILED
+    except OSError as error:
+        sys.stderr.write(f"can't read {path}: {error.strerror}\n")
+        return FAILED
+    for warning in config.warnings:
+        sys.stdout.write(f"{warning}\n")
+    sys.stdout.write(f"{path}: {len(config.static)} settings can be used\n")
+    return 0
+
+
+def _unknown(name: str) -> str:
+    from barnabas.cli.output.advice import nearest
+    from barnabas.server.settings.reference_page import all_names
+
+    close = nearest(name, all_names())
+    hint = f"did you mean {close}?" if close else "docs/reference/configs.md lists what there is."
+    return f"{name}: there is no such setting: {hint}\n"

@@ -1,0 +1,125 @@
+"""``barnabas configs describe``: what is shown of settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.arguments.config_names import unknown_setting_advice
+from barnabas.cli.arguments.config_resources import noun, resource_problems
+from barnabas.cli.output.answer import Answer, Problem
+from barnabas.cli.output.progress import in_steps
+from barnabas.cli.output.table import Sheet
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient, Config, ConfigEntry, ConfigResource
+
+__all__ = ["described_answer"]
+
+_RESOURCES_PER_STEP = 250
+_HIDDEN = "(hidden)"
+
+
+async def described_answer(
+    admin: AdminClient,
+    resources: Sequence[ConfigResource],
+    *,
+    names: Iterable[str] | None,
+    with_defaults: bool,
+    synonyms: bool,
+    documentation: bool,
+) -> Answer:
+    wanted = None if names is None else list(names)
+    found: list[Config] = []
+    problems: list[Problem] = []
+    for part in in_steps(resources, _RESOURCES_PER_STEP, "describing settings"):
+        results = await admin.describe_configs(
+            part, keys=wanted, include_synonyms=synonyms or documentation, include_documentation=documentation
+        )
+        found += results.values.values()
+        problems += await resource_problems(admin, results.errors, "DESCRIBE_CONFIGS")
+    rows = [(config, _entries(config, with_defaults)) for config in found]
+    notes = [
+        f"{noun(config.resource)} {config.resource.name or '(default)'} has no setting {name}; "
+        + unknown_setting_advice(noun(config.resource), [name])
+        for config, _ in rows
+        for name in wanted or ()
+        if name not in config.entries
+    ]
+    if not any(entries for _, entries in rows) and not problems and not notes:
+        notes.append("nothing is set (--all shows the defaults)")
+    document = {"configs": [_document(config, entries, synonyms, documentation) for config, entries in rows]}
+    return Answer(document, _sheets(rows, synonyms, documentation), notes, problems)
+
+
+def _entries(config: Config, with_defaults: bool) -> list[ConfigEntry]:
+    """Those that are set on this very kind of resource, unless defaults are wanted; by name."""
+    entries = sorted(config.entries.values(), key=lambda each: each.name)
+    return entries if with_defaults else [each for each in entries if _is_set(each, config)]
+
+
+def _is_set(entry: ConfigEntry, config: Config) -> bool:
+    from barnabas.clients.admin import ConfigSource
+
+    static = (ConfigSource.DEFAULT_CONFIG, ConfigSource.STATIC_BROKER_CONFIG)
+    if noun(config.resource) == "topic":
+        return entry.source == ConfigSource.TOPIC_CONFIG
+    return entry.source not in static
+
+
+def _sheets(rows: Sequence[tuple[Config, list[ConfigEntry]]], synonyms: bool, documentation: bool) -> list[Sheet]:
+    sheets = []
+    columns = ["setting", "value", "source"]
+    columns += ["synonyms"] if synonyms else []
+    columns += ["what it is for"] if documentation else []
+    for config, entries in rows:
+        if not entries:
+            continue
+        sheet = Sheet(f"{noun(config.resource)} {config.resource.name or '(default)'}", columns)
+        for each in entries:
+            cells = [each.name, _value(each), _source(each.source)]
+            if synonyms:
+                cells.append(
+                    ", ".join(
+                        f"{_source(s.source)}:{s.name}={_HIDDEN if each.is_sensitive else s.value or ''}"
+                        for s in each.synonyms
+                    )
+                )
+            if documentation:
+                cells.append(each.documentation or "")
+            sheet.add(*cells)
+        sheets.append(sheet)
+    return sheets
+
+
+def _value(entry: ConfigEntry) -> str:
+    return _HIDDEN if entry.is_sensitive else entry.value or ""
+
+
+def _source(source: Any) -> str:
+    """``dynamic broker`` for DYNAMIC_BROKER_CONFIG."""
+    return str(source.name).removesuffix("_CONFIG").replace("_", " ").lower()
+
+
+def _document(config: Config, entries: Sequence[ConfigEntry], synonyms: bool, documentation: bool) -> dict[str, Any]:
+    return {
+        "type": noun(config.resource),
+        "name": config.resource.name,
+        "entries": [
+            {
+                "name": each.name,
+                "value": each.value,
+                "source": each.source.name,
+                "sensitive": each.is_sensitive,
+                "read_only": each.is_read_only,
+                "type": None if each.type is None else each.type.name,
+            }
+            | (
+                {"synonyms": [{"name": s.name, "value": s.value, "source": s.source.name} for s in each.synonyms]}
+                if synonyms
+                else {}
+            )
+            | ({"documentation": each.documentation} if documentation else {})
+            for each in entries
+        ],
+    }

@@ -1,0 +1,1 @@
+"""``barnabas connect`` and ``barnabas worker``: connectors, tasks and workers of Kafka Connect."""

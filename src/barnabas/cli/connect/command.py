@@ -1,0 +1,177 @@
+"""``barnabas connect list|status|create|...``: the connectors of a group of workers, ours or Kafka's.
+
+What changes connectors is in connect_changes, what runs and stops them in connect_states, positions in connect_offsets,
+plugins, loggers and health in connect_worker.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.arguments.cluster_app import cluster_app, main_of
+from barnabas.cli.connect.connector_configs import create, delete, patch, update, validate
+from barnabas.cli.connect.offsets import alter_offsets, offsets, reset_offsets
+from barnabas.cli.connect.options import WorkerOptions
+from barnabas.cli.connect.states import pause, restart, resume, stop
+from barnabas.cli.connect.tables import each_asked, failure_notes, status_document, status_sheet, tasks_text
+from barnabas.cli.connect.topics import reset_topics, topics
+from barnabas.cli.connect.worker_info import health, loggers, logs, plugin_config, plugins, set_logger
+from barnabas.cli.output.answer import Answer
+
+if TYPE_CHECKING:
+    from barnabas.connect.rest.connect_client import ConnectClient
+
+__all__ = ["app", "main"]
+
+app = cluster_app("connect", "List, create, change and watch the connectors of Connect workers.")
+main = main_of(app)
+
+
+@app.command(name="list")
+def list_(*, state: list[str] | None = None, options: WorkerOptions | None = None) -> int:
+    """List the connectors, with the states of their tasks.
+
+    For example:
+
+        barnabas connect list
+        barnabas connect list --state FAILED --worker http://connect-1:8083 --output json
+
+    Parameters
+    ----------
+    state
+        Only connectors in this state or with a task in it, as in RUNNING or FAILED. May be repeated.
+    """
+    wanted = {each.upper() for each in state or ()}
+
+    def work(worker: ConnectClient) -> Answer:
+        from barnabas.cli.output.table import Sheet
+
+        sheet = Sheet(columns=("connector", "type", "state", "tasks", "class"))
+        documents = []
+        for name, found in sorted(worker.connectors().items()):
+            document = _listed(name, found)
+            states = {document["state"], *(each["state"] for each in document["tasks"])}
+            if not wanted or wanted & states:
+                sheet.add(name, document["type"], document["state"], tasks_text(document["tasks"]), document["class"])
+                documents.append(document)
+        notes = [] if documents else ["there are no such connectors"]
+        return Answer({"connectors": documents}, [sheet] if documents else [], notes)
+
+    return (options or WorkerOptions()).run(work)
+
+
+@app.command
+def status(connector: list[str] | None = None, *, options: WorkerOptions | None = None) -> int:
+    """Show in which state connectors and their tasks are, on which workers, and why they failed.
+
+    For example:
+
+        barnabas connect status orders-to-files
+        barnabas connect status --output json
+
+    Parameters
+    ----------
+    connector
+        Names; may be repeated. Without any, all connectors.
+    """
+
+    def work(worker: ConnectClient) -> Answer:
+        names = connector or sorted(worker.connectors())
+        found, problems = each_asked(names, worker.status)
+        answer = Answer({"connectors": [status_document(each) for each in found.values()]}, problems=problems)
+        if found:
+            answer.sheets = [status_sheet(list(found.values()))]
+            answer.notes = failure_notes(found.values())
+        elif not problems:
+            answer.notes = ["there are no connectors"]
+        return answer
+
+    return (options or WorkerOptions()).run(work)
+
+
+@app.command
+def config(connector: str, *, options: WorkerOptions | None = None) -> int:
+    """Show the settings of a connector as they were written.
+
+    For example:
+
+        barnabas connect config orders-to-files
+        barnabas connect config orders-to-files --output json
+
+    Parameters
+    ----------
+    connector
+        Its name.
+    """
+
+    def work(worker: ConnectClient) -> Answer:
+        from barnabas.cli.output.table import Sheet
+
+        found, problems = each_asked([connector], worker.config)
+        settings = found.get(connector, {})
+        sheet = Sheet(columns=("setting", "value"))
+        for key, value in sorted(settings.items()):
+            sheet.add(key, "null" if value is None else str(value))
+        return Answer({"name": connector, "config": settings}, [sheet] if settings else [], problems=problems)
+
+    return (options or WorkerOptions()).run(work)
+
+
+@app.command
+def tasks(connector: str, *, options: WorkerOptions | None = None) -> int:
+    """Show the settings of each task of a connector, as the connector made them.
+
+    For example:
+
+        barnabas connect tasks orders-to-files
+
+    Parameters
+    ----------
+    connector
+        Its name.
+    """
+
+    def work(worker: ConnectClient) -> Answer:
+        from barnabas.cli.output.table import Sheet
+
+        found, problems = each_asked([connector], worker.tasks)
+        sheet = Sheet(columns=("task", "setting", "value"))
+        documents = []
+        for each in found.get(connector, ()):
+            number = each["id"]["task"]
+            documents.append({"task": number, "config": each["config"]})
+            for key, value in sorted(each["config"].items()):
+                sheet.add(str(number), key, "null" if value is None else str(value))
+        notes = [] if documents or problems else [f"{connector} has no tasks"]
+        return Answer({"name": connector, "tasks": documents}, [sheet] if sheet.rows else [], notes, problems)
+
+    return (options or WorkerOptions()).run(work)
+
+
+def _listed(name: str, found: dict[str, Any]) -> dict[str, Any]:
+    """One that is just being made or removed may lack either half."""
+    document = status_document(found.get("status") or {"name": name})
+    info = found.get("info") or {}
+    return {**document, "class": (info.get("config") or {}).get("connector.class") or ""}
+
+
+app.command(create)
+app.command(validate)
+app.command(update)
+app.command(patch)
+app.command(delete)
+app.command(pause)
+app.command(resume)
+app.command(stop)
+app.command(restart)
+app.command(topics)
+app.command(reset_topics, name="reset-topics")
+app.command(offsets)
+app.command(alter_offsets, name="alter-offsets")
+app.command(reset_offsets, name="reset-offsets")
+app.command(plugins)
+app.command(plugin_config, name="plugin-config")
+app.command(logs)
+app.command(loggers)
+app.command(set_logger, name="set-logger")
+app.command(health)

@@ -1,0 +1,151 @@
+"""``barnabas connect offsets|alter-offsets|reset-offsets``: where connectors are (KIP-875)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.arguments.cluster_options import UsageError
+from barnabas.cli.connect.arguments import parse_offsets, read_offsets_file
+from barnabas.cli.connect.options import WorkerChangeOptions, WorkerOptions, problem_of_request
+from barnabas.cli.connect.tables import each_asked
+from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+
+if TYPE_CHECKING:
+    from barnabas.connect.rest.connect_client import ConnectClient
+
+__all__ = ["alter_offsets", "offsets", "reset_offsets"]
+
+_STOP = "stop it first: 'barnabas connect stop {} --wait'"
+
+
+def offsets(connector: str, *, options: WorkerOptions | None = None) -> int:
+    """Show where a connector is: a sink in its topics, a source in what it reads.
+
+    For example:
+
+        barnabas connect offsets orders
+        barnabas connect offsets orders --output json > offsets.json
+
+    Parameters
+    ----------
+    connector
+        Its name.
+    """
+
+    def work(worker: ConnectClient) -> Answer:
+        from barnabas.cli.output.table import Sheet
+
+        found, problems = each_asked([connector], worker.offsets)
+        positions = found.get(connector, [])
+        sheet = Sheet(columns=("partition", "offset"))
+        for each in sorted(positions, key=_order):
+            sheet.add(*_texts(each))
+        notes = [] if positions or problems else [f"{connector} has no offsets"]
+        document = {"connector": connector, "offsets": positions}
+        return Answer(document, [sheet] if positions else [], notes, problems)
+
+    return (options or WorkerOptions()).run(work)
+
+
+def alter_offsets(
+    connector: str,
+    *,
+    offset: list[str] | None = None,
+    file: str | None = None,
+    options: WorkerChangeOptions | None = None,
+) -> int:
+    """Say where a stopped connector goes on.
+
+    For example:
+
+        barnabas connect alter-offsets orders --offset orders-0=1041 --offset orders-1=none
+        barnabas connect alter-offsets files-in --file offsets.json --dry-run
+
+    Parameters
+    ----------
+    connector
+        Its name. It has to be stopped.
+    offset
+        A sink's, as topic-partition=offset, or =none to forget it. May be repeated.
+    file
+        Offsets as 'offsets --output json' gives them; an offset that is null is forgotten. - is the standard input.
+    """
+    if bool(offset) == bool(file):
+        raise UsageError("which offsets? Give --offset, or --file")
+    wanted = parse_offsets(offset) if offset else read_offsets_file(str(file))
+    options = options or WorkerChangeOptions()
+    dry_run = options.dry_run
+
+    def work(worker: ConnectClient) -> Answer:
+        return _changed(
+            worker,
+            connector,
+            wanted,
+            lambda: worker.alter_offsets(connector, wanted),
+            dry_run=dry_run,
+        )
+
+    return options.run(work)
+
+
+def reset_offsets(connector: str, *, options: WorkerChangeOptions | None = None) -> int:
+    """Have a stopped connector forget where it was, and begin as a new one does.
+
+    For example:
+
+        barnabas connect reset-offsets orders --dry-run
+
+    Parameters
+    ----------
+    connector
+        Its name. It has to be stopped.
+    """
+    options = options or WorkerChangeOptions()
+    dry_run = options.dry_run
+
+    def work(worker: ConnectClient) -> Answer:
+        found, problems = each_asked([connector], worker.offsets)
+        if problems:
+            return change_answer([], problems, dry_run=dry_run)
+        forgotten = [{"partition": each["partition"], "offset": None} for each in found[connector]]
+        return _changed(worker, connector, forgotten, lambda: worker.reset_offsets(connector), dry_run=dry_run)
+
+    return options.run(work)
+
+
+def _changed(
+    worker: ConnectClient, connector: str, wanted: Sequence[Mapping[str, Any]], ask: Any, *, dry_run: bool
+) -> Answer:
+    from barnabas.connect.rest.connect_client import RequestRefused
+
+    try:
+        state = worker.status(connector)["connector"]["state"]
+        if state != "STOPPED":
+            problem = Problem(f"the connector is {state}, not STOPPED", connector, advice=_STOP.format(connector))
+            return change_answer([], [problem], dry_run=dry_run)
+        notes = [] if dry_run else [str(ask())]
+    except RequestRefused as error:
+        return change_answer([], [problem_of_request(error, connector)], dry_run=dry_run)
+    changes = []
+    for each in wanted:
+        partition, offset = _texts(each)
+        done = "forgotten" if each["offset"] is None else f"set to {offset}"
+        changes.append(Change("offset", f"of {partition}", done, more={"connector": connector, **each}))
+    return change_answer(changes, dry_run=dry_run, notes=notes)
+
+
+def _texts(position: Mapping[str, Any]) -> tuple[str, str]:
+    """A sink's as topic-partition and number; a source's as the JSON that it is."""
+    partition, offset = position["partition"], position["offset"]
+    if isinstance(partition, dict) and partition.keys() == {"kafka_topic", "kafka_partition"}:
+        number = "none" if offset is None else str(offset.get("kafka_offset"))
+        return f"{partition['kafka_topic']}-{partition['kafka_partition']}", number
+    return json.dumps(partition), "none" if offset is None else json.dumps(offset)
+
+
+def _order(position: Mapping[str, Any]) -> tuple[str, int, str]:
+    partition = position["partition"] or {}
+    number = partition.get("kafka_partition")
+    return str(partition.get("kafka_topic", "")), number if isinstance(number, int) else 0, json.dumps(partition)

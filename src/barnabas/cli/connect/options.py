@@ -1,0 +1,156 @@
+"""Which worker ``barnabas connect`` asks, as whom, and how it answers; words for what a worker refuses."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Group, Parameter
+
+from barnabas.cli.arguments.cluster_options import Flag, UsageError, running_command
+from barnabas.cli.arguments.standard_input import read_file
+from barnabas.cli.output.answer import Answer, Problem
+
+if TYPE_CHECKING:
+    import ssl
+
+    from barnabas.connect.rest.connect_client import ConnectClient, Credentials, RequestRefused
+
+__all__ = ["WorkerChangeOptions", "WorkerOptions", "open_worker", "problem_of_request"]
+
+_DEFAULT_URL = "http://127.0.0.1:8083"
+_URL = "BARNABAS_CONNECT_URL"
+_PASSWORD = "BARNABAS_CONNECT_PASSWORD"
+_TOKEN = "BARNABAS_CONNECT_TOKEN"
+_GROUP = Group("Worker and answer", sort_key=90)
+
+_ADVICE = {
+    401: "say who you are: --user, --token-file, or --cert-file",
+    403: "this needs a higher role: operate for states, admin for configurations and offsets",
+    408: "the worker was busy: try again later",
+    409: "try again later; 'barnabas connect status' shows what there is",
+    429: "too many wrong passwords were tried: wait some seconds",
+    500: "the worker's log tells more; 'barnabas connect health' asks how it is",
+    503: "the worker is still starting: try again later",
+}
+
+
+@Parameter(name="*", group=_GROUP)
+@dataclass(kw_only=True)
+class WorkerOptions:
+    """Which worker, as whom, and how to answer."""
+
+    worker: str | None = None
+    """The worker's address; any one of the group. Without it BARNABAS_CONNECT_URL, else http://127.0.0.1:8083."""
+    user: str | None = None
+    """The user's name. The password is in --password-file or BARNABAS_CONNECT_PASSWORD, or it is asked for."""
+    password_file: str | None = None
+    """A file whose first line is the password; - is the standard input."""
+    token_file: str | None = None
+    """A file with a bearer token; BARNABAS_CONNECT_TOKEN may hold one as well."""
+    ca_file: str | None = None
+    """A PEM file with whom to trust, instead of what this machine trusts. For https."""
+    cert_file: str | None = None
+    """A PEM file with a client certificate, and its key unless --key-file has it. For https."""
+    key_file: str | None = None
+    """A PEM file with the key of --cert-file."""
+    timeout: float = 60.0
+    """Seconds after which to give up."""
+    output: Annotated[Literal["table", "json", "yaml"], Parameter(name=["--output", "-o"])] = "table"
+    """A table, or one document for programs."""
+
+    def run(self, work: Callable[[ConnectClient], Answer]) -> int:
+        """The exit status."""
+        from barnabas.connect.rest.connect_client import RequestRefused, WorkerUnreachable
+
+        with open_worker(self) as worker:
+            try:
+                answer = work(worker)
+            except RequestRefused as error:
+                answer = Answer({}, problems=[problem_of_request(error)])
+            except WorkerUnreachable as error:
+                advice = "is a worker there, and is it the right port? --worker or BARNABAS_CONNECT_URL says where"
+                answer = Answer({}, problems=[Problem(str(error), advice=advice)])
+        return answer.give(running_command.get(), self.output)
+
+    def credentials(self) -> Credentials:
+        """Raises UsageError."""
+        from barnabas.connect.rest.connect_client import Credentials
+
+        token = os.environ.get(_TOKEN) if self.token_file is None else _first_line("--token-file", self.token_file)
+        if self.user is None:
+            if self.password_file is not None:
+                raise UsageError("--password-file: whose password is it? Give --user")
+            return Credentials(token=token or None)
+        if self.token_file is not None:
+            raise UsageError("--user and --token-file: only one of them can say who asks")
+        return Credentials(self.user, self._password())
+
+    def tls(self) -> ssl.SSLContext | None:
+        """None for what this machine trusts. Raises UsageError."""
+        from barnabas.connect.rest.connect_client import tls_context
+
+        if self.key_file is not None and self.cert_file is None:
+            raise UsageError("--key-file: for which certificate? Give --cert-file")
+        if self.ca_file is None and self.cert_file is None:
+            return None
+        try:
+            return tls_context(ca=self.ca_file, certificate=self.cert_file, key=self.key_file)
+        except OSError as error:
+            files = ", ".join(each for each in (self.ca_file, self.cert_file, self.key_file) if each)
+            raise UsageError(f"{files}: {error.strerror or error}") from error
+
+    def _password(self) -> str:
+        if self.password_file is not None:
+            return _first_line("--password-file", self.password_file)
+        if _PASSWORD in os.environ:
+            return os.environ[_PASSWORD]
+        if sys.stdin.isatty():
+            from getpass import getpass
+
+            return getpass(f"password of {self.user}: ")
+        raise UsageError(f"--user {self.user}: the password is missing. Give --password-file, or set {_PASSWORD}")
+
+
+@Parameter(name="*", group=_GROUP)
+@dataclass(kw_only=True)
+class WorkerChangeOptions(WorkerOptions):
+    """The same, for what changes something."""
+
+    dry_run: Flag = False
+    """Check and say what would be done, and change nothing."""
+
+
+def open_worker(options: WorkerOptions) -> ConnectClient:
+    """Raises UsageError."""
+    try:
+        from barnabas.connect.rest.connect_client import ConnectClient, InvalidWorkerUrl
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{error.name} is not installed: pip install 'barnabas[connect]'") from error
+    if options.timeout <= 0:
+        raise UsageError(f"--timeout {options.timeout:g}: a command needs some seconds")
+    url = options.worker or os.environ.get(_URL) or _DEFAULT_URL
+    try:
+        return ConnectClient(url, credentials=options.credentials(), tls=options.tls(), timeout_s=options.timeout)
+    except InvalidWorkerUrl as error:
+        raise UsageError(f"{'--worker' if options.worker else _URL}: {error}") from error
+
+
+def problem_of_request(error: RequestRefused, item: str = "", advice: str = "") -> Problem:
+    """What a worker refused. ``item`` is what it is about."""
+    if not advice and error.status == 404 and item:
+        advice = "'barnabas connect list' shows the connectors that there are"
+    return Problem(error.message, item, str(error.status), advice or _ADVICE.get(error.status, ""))
+
+
+def _first_line(option: str, path: str) -> str:
+    try:
+        lines = read_file(path).splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{option}: can't read {path}: {getattr(error, 'strerror', None) or error}") from error
+    if not lines or not lines[0].strip():
+        raise UsageError(f"{option}: {path} is empty")
+    return lines[0].strip()

@@ -1,0 +1,98 @@
+"""``barnabas worker connect-distributed.properties [--override key=value ...]``: run a Connect worker until SIGTERM.
+
+The file and its names are Kafka's (connect-distributed).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.connect.settings.worker_config import WorkerConfig
+
+__all__ = ["main"]
+
+HELP = """\
+usage: barnabas worker connect-distributed.properties [--override key=value ...]
+
+Run a Kafka Connect worker, whose tasks are Spark's streaming queries, until SIGTERM or Ctrl-C.
+
+  connect-distributed.properties   Kafka's configuration file of a worker.
+  --override key=value             a setting that wins over the file; may be repeated.
+
+Every setting that is wrong, unknown or not supported is named before anything is started.
+Workers with the same group.id share their connectors; Kafka's own workers may be among them.
+"""
+
+USAGE_ERROR = 2
+
+_UMASK = 0o027
+"""Checkpoints, logs and what tasks write are for the worker's user and group; a stricter umask stays."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Give 0 after a clean stop, 1 when the worker can't start or go on, 2 for wrong arguments."""
+    if any(argument in ("--help", "-h") for argument in arguments):
+        sys.stdout.write(HELP)
+        return 0
+    from barnabas.cli.node import UsageError, parse_arguments
+
+    try:
+        path, overrides = parse_arguments(arguments)
+    except UsageError as error:
+        return _say(str(error), USAGE_ERROR)
+    if path is None:
+        return _say("a file is needed: barnabas worker connect-distributed.properties", USAGE_ERROR)
+    from barnabas.connect.settings.worker_config import InvalidWorkerConfig, load_worker_config
+
+    try:
+        config = load_worker_config(path, overrides)
+    except InvalidWorkerConfig as error:
+        return _say(str(error), 1)
+    except OSError as error:
+        return _say(f"can't read {path}: {error.strerror}", 1)
+    return _run(config)
+
+
+def _run(config: WorkerConfig) -> int:
+    import asyncio
+    import logging
+
+    from barnabas.clients.admin.errors import AdminError
+    from barnabas.clients.errors import ClientError
+    from barnabas.common.switch_interval import shorten_switch_interval
+    from barnabas.connect.errors import ConnectError
+    from barnabas.connect.rest.rest_settings import UnusableRestSetting
+    from barnabas.connect.run.worker import WorkerFailed, run_worker
+    from barnabas.connect.settings.plugin_config_def import ConfigException
+    from barnabas.connect.settings.worker_config import InvalidWorkerConfig
+    from barnabas.server.process.logging_setup import configure_logging
+
+    os.umask(os.umask(_UMASK) | _UMASK)
+    configure_logging(config)
+    for chatty in ("httpx", "py4j"):  # Our own lines tell of requests, and of what Spark does.
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    for warning in config.warnings:
+        logging.getLogger(__name__).warning("%s", warning)
+    try:
+        shorten_switch_interval()
+        asyncio.run(run_worker(config))
+    except (
+        *(InvalidWorkerConfig, UnusableRestSetting, ConfigException),
+        *(WorkerFailed, ConnectError, ClientError, AdminError),
+    ) as error:
+        return _say(str(error), 1)
+    except (OSError, TimeoutError) as error:
+        return _say(f"can't start: {error}", 1)
+    except Exception:
+        logging.getLogger(__name__).exception("the worker has failed, which is a mistake of this program")
+        return 1
+    return 0
+
+
+def _say(text: str, status: int) -> int:
+    sys.stderr.write(f"barnabas worker: {text}\n")
+    return status

@@ -1,0 +1,155 @@
+"""``barnabas connect pause|resume|stop|restart``: what connectors do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from barnabas.cli.arguments.cluster_options import Flag, UsageError
+from barnabas.cli.connect.options import WorkerChangeOptions
+from barnabas.cli.connect.tables import each_asked, status_document, tasks_text
+from barnabas.cli.connect.wait import wait_for
+from barnabas.cli.output.answer import Answer, Change, change_answer
+
+if TYPE_CHECKING:
+    from barnabas.connect.rest.connect_client import ConnectClient
+
+__all__ = ["pause", "restart", "resume", "stop"]
+
+TaskNumber = Annotated[int, Parameter(validator=Number(gte=0, lte=2**31 - 1))]
+
+
+def pause(connector: list[str] | None = None, *, wait: Flag = False, options: WorkerChangeOptions | None = None) -> int:
+    """Pause connectors: their tasks keep what they have, and do nothing.
+
+    For example:
+
+        barnabas connect pause orders --wait
+
+    Parameters
+    ----------
+    connector
+        Names; may be repeated.
+    wait
+        Return when all their tasks are paused.
+    """
+    return _change(connector, options, lambda worker: _to(worker, "pause"), "paused", "PAUSED", wait=wait)
+
+
+def resume(
+    connector: list[str] | None = None, *, wait: Flag = False, options: WorkerChangeOptions | None = None
+) -> int:
+    """Have paused or stopped connectors go on where they were.
+
+    For example:
+
+        barnabas connect resume orders payments --wait
+
+    Parameters
+    ----------
+    connector
+        Names; may be repeated.
+    wait
+        Return when all their tasks run, or one has failed.
+    """
+    return _change(connector, options, lambda worker: _to(worker, "resume"), "resumed", "RUNNING", wait=wait)
+
+
+def stop(connector: list[str] | None = None, *, wait: Flag = False, options: WorkerChangeOptions | None = None) -> int:
+    """Stop connectors: their tasks are gone until they are resumed, and their offsets can be changed.
+
+    For example:
+
+        barnabas connect stop orders --wait
+
+    Parameters
+    ----------
+    connector
+        Names; may be repeated.
+    wait
+        Return when they have no tasks any more.
+    """
+    return _change(connector, options, lambda worker: _to(worker, "stop"), "stopped", "STOPPED", wait=wait)
+
+
+def restart(
+    connector: list[str] | None = None,
+    *,
+    task: list[TaskNumber] | None = None,
+    include_tasks: Flag = False,
+    only_failed: Flag = False,
+    wait: Flag = False,
+    options: WorkerChangeOptions | None = None,
+) -> int:
+    """Restart connectors, or their tasks.
+
+    For example:
+
+        barnabas connect restart orders --include-tasks --only-failed --wait
+        barnabas connect restart orders --task 0
+
+    Parameters
+    ----------
+    connector
+        Names; may be repeated.
+    task
+        Only this task of the connector, by its number. May be repeated.
+    include_tasks
+        The tasks as well as the connector itself.
+    only_failed
+        Only what has failed.
+    wait
+        Return when the connector and all its tasks run, or one has failed again.
+    """
+    if task and (include_tasks or only_failed or len(connector or ()) != 1):
+        raise UsageError("--task is for tasks of one connector, without --include-tasks and --only-failed")
+
+    def restarted(worker: ConnectClient) -> Callable[[str], Any]:
+        def ask(name: str) -> None:
+            for number in task or ():
+                worker.restart_task(name, number)
+            if not task:
+                worker.restart(name, include_tasks=include_tasks, only_failed=only_failed)
+
+        return ask
+
+    return _change(connector, options, restarted, "restarted", "RUNNING", wait=wait)
+
+
+def _to(worker: ConnectClient, verb: str) -> Callable[[str], Any]:
+    return lambda name: worker.change_state(name, verb)
+
+
+def _change(
+    connector: list[str] | None,
+    options: WorkerChangeOptions | None,
+    asking: Callable[[ConnectClient], Callable[[str], Any]],
+    done: str,
+    state: str,
+    *,
+    wait: bool,
+) -> int:
+    """Ask it of each connector, and wait for the state afterwards, if that is wanted."""
+    if not connector:
+        raise UsageError("which connectors? Give their names")
+    options = options or WorkerChangeOptions()
+    dry_run = options.dry_run
+
+    def work(worker: ConnectClient) -> Answer:
+        ask: Callable[[str], Any] = worker.status if dry_run else asking(worker)
+        found, problems = each_asked(connector, ask)
+        changes = [Change("connector", name, done, _now(found[name]) if dry_run else "") for name in found]
+        if wait and not dry_run:
+            for name in found:
+                problems += wait_for(worker, name, state)
+        return change_answer(changes, problems, dry_run=dry_run)
+
+    return options.run(work)
+
+
+def _now(status: Any) -> str:
+    document = status_document(status)
+    return f"now {document['state']}, tasks: {tasks_text(document['tasks']) or 'none'}"

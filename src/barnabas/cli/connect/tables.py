@@ -1,0 +1,93 @@
+"""How connectors and their states are shown, to people and to programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from barnabas.cli.output.answer import Problem
+from barnabas.cli.output.table import Sheet
+
+__all__ = ["each_asked", "failure_notes", "first_line", "status_document", "status_sheet", "tasks_text"]
+
+T = TypeVar("T")
+
+_LINES_OF_TRACE = 3
+
+
+def each_asked(names: Sequence[str], ask: Callable[[str], T]) -> tuple[dict[str, T], list[Problem]]:
+    """What is answered for each name; one that is refused does not stop the others."""
+    from barnabas.cli.connect.options import problem_of_request
+    from barnabas.connect.rest.connect_client import RequestRefused
+
+    found: dict[str, T] = {}
+    problems = []
+    for name in dict.fromkeys(names):
+        try:
+            found[name] = ask(name)
+        except RequestRefused as error:
+            problems.append(problem_of_request(error, name))
+    return found, problems
+
+
+def status_document(status: Mapping[str, Any]) -> dict[str, Any]:
+    connector = status.get("connector") or {}
+    return {
+        "connector": status["name"],
+        "type": status.get("type") or "",
+        "state": connector.get("state") or "UNKNOWN",
+        "worker": connector.get("worker_id") or "",
+        "trace": connector.get("trace") or "",
+        "tasks": [
+            {
+                "task": each["id"],
+                "state": each["state"],
+                "worker": each.get("worker_id") or "",
+                "trace": each.get("trace") or "",
+            }
+            for each in status.get("tasks") or ()
+        ],
+    }
+
+
+def status_sheet(statuses: Sequence[Mapping[str, Any]]) -> Sheet:
+    sheet = Sheet(columns=("connector", "task", "state", "worker"))
+    for status in statuses:
+        document = status_document(status)
+        name, state = document["connector"], document["state"]
+        sheet.add(name, "", state, document["worker"], style=_style(state))
+        for each in document["tasks"]:
+            sheet.add(name, str(each["task"]), each["state"], each["worker"], style=_style(each["state"]))
+    return sheet
+
+
+def failure_notes(statuses: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Why something failed, in a few lines each; the whole trace is in the document."""
+    notes = []
+    for status in statuses:
+        document = status_document(status)
+        if document["trace"]:
+            notes.append(f"{document['connector']}: {first_line(document['trace'])}")
+        notes += [
+            f"{document['connector']} task {each['task']}: {first_line(each['trace'])}"
+            for each in document["tasks"]
+            if each["trace"]
+        ]
+    return notes
+
+
+def first_line(trace: str) -> str:
+    """What a trace begins with, and the causes that Java puts further down."""
+    lines = [line.strip() for line in trace.splitlines() if line.strip()]
+    causes = [line for line in lines[1:] if line.startswith("Caused by:")]
+    return " ".join([*lines[:1], *causes][:_LINES_OF_TRACE])
+
+
+def tasks_text(tasks: Sequence[Mapping[str, Any]]) -> str:
+    """As in ``2 RUNNING, 1 FAILED``."""
+    return ", ".join(f"{count} {state}" for state, count in Counter(each["state"] for each in tasks).most_common())
+
+
+def _style(state: str) -> str:
+    return "red" if state == "FAILED" else ""

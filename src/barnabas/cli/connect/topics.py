@@ -1,0 +1,66 @@
+"""``barnabas connect topics|reset-topics``: the topics that connectors have used (KIP-558)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.connect.options import WorkerChangeOptions, WorkerOptions
+from barnabas.cli.connect.tables import each_asked
+from barnabas.cli.output.answer import Answer, Change, change_answer
+
+if TYPE_CHECKING:
+    from barnabas.connect.rest.connect_client import ConnectClient
+
+__all__ = ["reset_topics", "topics"]
+
+
+def topics(connector: list[str] | None = None, *, options: WorkerOptions | None = None) -> int:
+    """Show which topics connectors have read or written.
+
+    For example:
+
+        barnabas connect topics orders
+
+    Parameters
+    ----------
+    connector
+        Names; may be repeated. Without any, all connectors.
+    """
+
+    def work(worker: ConnectClient) -> Answer:
+        from barnabas.cli.output.table import Sheet
+
+        found, problems = each_asked(connector or sorted(worker.connectors()), worker.topics)
+        sheet = Sheet(columns=("connector", "topic"))
+        for name, used in found.items():
+            for each in sorted(used):
+                sheet.add(name, each)
+        document = {"connectors": [{"connector": name, "topics": sorted(used)} for name, used in found.items()]}
+        notes = [] if sheet.rows or problems else ["no topics have been used"]
+        return Answer(document, [sheet] if sheet.rows else [], notes, problems)
+
+    return (options or WorkerOptions()).run(work)
+
+
+def reset_topics(connector: list[str], *, options: WorkerChangeOptions | None = None) -> int:
+    """Forget which topics connectors have used. Nothing happens to the topics.
+
+    For example:
+
+        barnabas connect reset-topics orders
+
+    Parameters
+    ----------
+    connector
+        Names; may be repeated.
+    """
+    options = options or WorkerChangeOptions()
+    dry_run = options.dry_run
+
+    def work(worker: ConnectClient) -> Answer:
+        ask: Any = worker.topics if dry_run else worker.reset_topics
+        found, problems = each_asked(connector, ask)
+        changes = [Change("topics", f"of connector {name}", "forgotten") for name in found]
+        return change_answer(changes, problems, dry_run=dry_run)
+
+    return options.run(work)

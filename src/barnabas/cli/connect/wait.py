@@ -1,0 +1,70 @@
+"""Wait until a connector is what it was told to be, or has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.connect.tables import first_line, status_document, tasks_text
+from barnabas.cli.output.answer import Problem
+
+if TYPE_CHECKING:
+    from barnabas.connect.rest.connect_client import ConnectClient
+
+__all__ = ["wait_for"]
+
+_PAUSE_S = 0.5
+_OLD_FAILURE_S = 3.0
+"""For so long a failure may be the one from before the command."""
+_NOT_FOUND = 404
+
+
+def wait_for(worker: ConnectClient, name: str, state: str) -> list[Problem]:
+    """Nothing when connector and tasks are RUNNING, PAUSED or STOPPED, as ``state`` says; else why not."""
+    from barnabas.connect.rest.connect_client import RequestRefused
+
+    began = worker.clock()
+    while True:
+        try:
+            document = status_document(worker.status(name))
+        except RequestRefused as error:
+            if error.status != _NOT_FOUND:  # The status of a new connector comes a moment later.
+                raise
+            document = status_document({"name": name})
+        if _is_reached(document, state):
+            return []
+        waited = worker.clock() - began
+        failures = _failures(document)
+        if failures and waited > _OLD_FAILURE_S:
+            return failures
+        if waited > worker.timeout_s:
+            return [_too_long(document, state, worker.timeout_s)]
+        worker.sleep(_PAUSE_S)
+
+
+def _is_reached(document: Mapping[str, Any], state: str) -> bool:
+    """A connector that is STOPPED has no tasks; one that is just started has none yet."""
+    states = {each["state"] for each in document["tasks"]}
+    return document["state"] == state and states == (set() if state == "STOPPED" else {state})
+
+
+def _failures(document: Mapping[str, Any]) -> list[Problem]:
+    name = document["connector"]
+    advice = f"'barnabas connect status {name} -o json' has the whole trace; 'barnabas connect restart' starts it again"
+    problems = []
+    if document["state"] == "FAILED":
+        problems.append(Problem(f"it has failed: {first_line(document['trace'])}", name, advice=advice))
+    for each in document["tasks"]:
+        if each["state"] == "FAILED":
+            text = f"task {each['task']} has failed: {first_line(each['trace'])}"
+            problems.append(Problem(text, name, advice=advice))
+    return problems
+
+
+def _too_long(document: Mapping[str, Any], state: str, timeout_s: float) -> Problem:
+    tasks = tasks_text(document["tasks"]) or "none"
+    return Problem(
+        f"not {state} after {timeout_s:g} s: the connector is {document['state']}, its tasks are {tasks}",
+        str(document["connector"]),
+        advice="'barnabas connect status' shows how it goes on; --timeout gives it longer",
+    )

@@ -1,0 +1,239 @@
+"""``barnabas connect plugins|plugin-config|logs|loggers|set-logger|health``: what a worker has, and how it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from barnabas.cli.arguments.cluster_options import Flag
+from barnabas.cli.connect.options import WorkerChangeOptions, WorkerOptions, problem_of_request
+from barnabas.cli.connect.tables import each_asked
+from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+
+if TYPE_CHECKING:
+    from barnabas.cli.output.table import Sheet
+    from barnabas.connect.rest.connect_client import ConnectClient
+
+__all__ = ["health", "loggers", "logs", "plugin_config", "plugins", "set_logger"]
+
+_NOT_FOUND = 404
+
+
+def plugins(*, all: Flag = False, options: WorkerOptions | None = None) -> int:
+    """List the connector classes that the worker has.
+
+    For example:
+
+        barnabas connect plugins
+        barnabas connect plugins --all
+
+    Parameters
+    ----------
+    all
+        Converters, transforms and predicates as well.
+    """
+
+    def work(worker: ConnectClient) -> Answer:
+        from barnabas.cli.output.table import Sheet
+
+        found = sorted(worker.plugins(connectors_only=not all), key=lambda each: (each["type"], each["class"]))
+        sheet = Sheet(columns=("class", "type", "version"))
+        for each in found:
+            sheet.add(each["class"], each["type"], each.get("version") or "")
+        return Answer({"plugins": found}, [sheet] if found else [], [] if found else ["there are no plugins"])
+
+    return (options or WorkerOptions()).run(work)
+
+
+def plugin_config(plugin: str, *, version: str | None = None, options: WorkerOptions | None = None) -> int:
+    """Show the settings that a plugin has, with their meaning.
+
+    For example:
+
+        barnabas connect plugin-config TopicToFiles
+        barnabas connect plugin-config JsonConverter --output json
+
+    Parameters
+    ----------
+    plugin
+        Its class, as 'plugins --all' shows it; the last part of the name will do.
+    version
+        Of which version, if the worker has several.
+    """
+
+    def work(worker: ConnectClient) -> Answer:
+        from barnabas.cli.output.table import Sheet
+
+        found, problems = each_asked([plugin], lambda name: worker.plugin_config(name, version))
+        advice = "'barnabas connect plugins --all' shows those that there are"
+        problems = [replace(each, advice=advice) for each in problems]
+        sheet = Sheet(columns=("setting", "type", "default", "documentation"))
+        for each in found.get(plugin, ()):
+            default = "(required)" if each["required"] else each["default_value"] or ""
+            sheet.add(each["name"], each["type"], default, each["documentation"])
+        document = {"plugin": plugin, "settings": found.get(plugin, [])}
+        return Answer(document, [sheet] if sheet.rows else [], [], problems)
+
+    return (options or WorkerOptions()).run(work)
+
+
+def logs(
+    connector: str | None = None,
+    *,
+    lines: Annotated[int, Parameter(validator=Number(gte=1, lte=1000))] = 100,
+    level: str | None = None,
+    options: WorkerOptions | None = None,
+) -> int:
+    """Show what a worker has logged last. Each worker has a log of its own; 'status' shows who runs which task.
+
+    For example:
+
+        barnabas connect logs --level WARN
+        barnabas connect logs orders-to-files --lines 20 --worker http://connect-2:8083
+
+    Parameters
+    ----------
+    connector
+        Only what names this connector or one of its tasks.
+    lines
+        How many at most, up to 1000.
+    level
+        Only of this level or above: DEBUG, INFO, WARN or ERROR.
+    """
+
+    def work(worker: ConnectClient) -> Answer:
+        from barnabas.connect.rest.connect_client import RequestRefused
+
+        try:
+            found = worker.logs(lines=lines, level=level, connector=connector)
+        except RequestRefused as error:
+            if error.status != _NOT_FOUND:
+                raise
+            advice = "a worker of Kafka's tells no log, and admin.listeners may say where this one does"
+            return Answer({}, problems=[Problem(f"{worker.url} has no log to show", advice=advice)])
+        notes = [] if found else [f"{worker.url} has logged nothing like that"]
+        return Answer({"worker": worker.url, "lines": found}, _log_sheets(found), notes)
+
+    return (options or WorkerOptions()).run(work)
+
+
+def _log_sheets(lines: list[dict[str, Any]]) -> list[Sheet]:
+    """A row for each line of text: what follows the first of a trace stands below it."""
+    from barnabas.cli.output.table import Sheet
+
+    sheet = Sheet(columns=("time", "level", "message"))
+    for each in lines:
+        moment = datetime.fromtimestamp(each["time"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
+        first, *rest = each["message"].splitlines() or [""]
+        sheet.add(moment, each["level"], f"{first} ({each['logger']})")
+        for text in rest:
+            sheet.add("", "", text)
+    return [sheet] if lines else []
+
+
+def loggers(logger: str | None = None, *, options: WorkerOptions | None = None) -> int:
+    """Show the levels of a worker's loggers.
+
+    For example:
+
+        barnabas connect loggers
+        barnabas connect loggers barnabas.connect --output json
+
+    Parameters
+    ----------
+    logger
+        Only this one, by its name.
+    """
+
+    def work(worker: ConnectClient) -> Answer:
+        from barnabas.cli.output.table import Sheet
+
+        found: dict[str, Any]
+        refused: list[Problem]
+        if logger is None:
+            found, refused = worker.loggers(), []
+        else:
+            found, refused = each_asked([logger], worker.logger)
+        problems = [replace(each, advice="'barnabas connect loggers' shows those that there are") for each in refused]
+        sheet = Sheet(columns=("logger", "level"))
+        for name, each in sorted(found.items()):
+            sheet.add(name, each["level"])
+        return Answer({"loggers": found}, [sheet] if sheet.rows else [], [], problems)
+
+    return (options or WorkerOptions()).run(work)
+
+
+def set_logger(
+    logger: str,
+    *,
+    level: str,
+    scope: Literal["worker", "cluster"] = "worker",
+    options: WorkerChangeOptions | None = None,
+) -> int:
+    """Set the level of a logger and of those below it, until the worker ends.
+
+    For example:
+
+        barnabas connect set-logger barnabas.connect --level DEBUG
+        barnabas connect set-logger root --level INFO --scope cluster
+
+    Parameters
+    ----------
+    logger
+        Its name; root is above all others.
+    level
+        TRACE, DEBUG, INFO, WARN, ERROR or OFF.
+    scope
+        The worker that is asked, or all workers of the group.
+    """
+    options = options or WorkerChangeOptions()
+    dry_run = options.dry_run
+    wanted = level.upper()
+
+    def work(worker: ConnectClient) -> Answer:
+        from barnabas.connect.rest.connect_client import RequestRefused
+
+        if dry_run:
+            return change_answer([Change("logger", logger, f"set to {wanted}")], dry_run=True)
+        try:
+            changed = worker.set_logger(logger, wanted, scope)
+        except RequestRefused as error:
+            advice = "levels are TRACE, DEBUG, INFO, WARN, ERROR and OFF" if error.status == _NOT_FOUND else ""
+            return change_answer([], [problem_of_request(error, logger, advice)], dry_run=False)
+        names = changed or [logger]
+        return change_answer([Change("logger", name, f"set to {wanted}") for name in names], dry_run=False)
+
+    return options.run(work)
+
+
+def health(*, options: WorkerOptions | None = None) -> int:
+    """Ask a worker how it is: 0 when it is healthy, else 1.
+
+    For example:
+
+        barnabas connect health --worker http://connect-1:8083
+    """
+
+    def work(worker: ConnectClient) -> Answer:
+        from barnabas.cli.output.table import Sheet
+        from barnabas.connect.rest.connect_client import RequestRefused
+
+        try:
+            found = worker.health()
+        except RequestRefused as error:
+            if error.status != _NOT_FOUND:
+                raise
+            worker.server_info()  # Workers before 3.9: whoever answers this has started.
+            found = {"status": "healthy", "message": "The worker answers; it is too old to say more."}
+        sheet = Sheet(columns=("worker", "status", "message"))
+        sheet.add(worker.url, found["status"], found.get("message") or "")
+        problems = []
+        if found["status"] != "healthy":
+            problems.append(Problem(f"the worker is {found['status']}", worker.url, advice="look into its log"))
+        return Answer({"worker": worker.url, **found}, [sheet], [], problems)
+
+    return (options or WorkerOptions()).run(work)

@@ -1,0 +1,1 @@
+"""``barnabas plan``, ``apply`` and ``export``: the file of desired state."""

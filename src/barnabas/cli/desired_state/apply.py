@@ -1,0 +1,180 @@
+"""``barnabas apply``: makes a cluster what a file of desired state says, step by step.
+
+It plans first, and again whenever it is called: after an interruption the same command does what is left. The first
+step that fails ends it. Exit status: 0 all is as the file says, 1 something failed, 2 the command line or the file
+makes no sense, 3 access would open and ``--forbid-new-access`` forbids it (nothing was changed).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.access.plan import Plan, Verdict, make_plan, verdict
+from barnabas.cli.arguments.cluster_app import cluster_app, main_of
+from barnabas.cli.arguments.cluster_options import ChangeOptions, Flag
+from barnabas.cli.desired_state.plan import InvalidState, plan_answer, read_file
+from barnabas.cli.desired_state.sources import AccessOptions, Known
+from barnabas.cli.output.answer import Answer, Problem
+from barnabas.cli.output.exit_status import DENIED, DONE
+from barnabas.common.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from barnabas.access.cluster_state import Credential
+    from barnabas.access.desired_state import DesiredState
+    from barnabas.clients.admin import AdminClient
+    from barnabas.clients.admin.errors import AdminError
+
+__all__ = ["app", "main"]
+
+_BEHIND_S = (0.5, 1.0, 2.0, 4.0)
+"""How long a broker may take to show what the controller made: it is asked again after each of these."""
+_MADE_BEFORE = frozenset(
+    {
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_PARTITIONS,
+        ErrorCode.RESOURCE_NOT_FOUND,
+    }
+)
+"""What a cluster answers to a step that is made already, which a broker that is behind does not show yet."""
+
+app = cluster_app(
+    "apply",
+    "Make a cluster what a file of desired state says: what 'barnabas plan' shows, in that order. "
+    "When it is interrupted, the same command does what is left.\n\n"
+    "Exit status 3: access would open, which --forbid-new-access forbids; nothing was changed.",
+)
+_main = main_of(app)
+
+
+def main(arguments: Sequence[str]) -> int:
+    try:
+        return _main(arguments)
+    except InvalidState as error:
+        return error.status
+
+
+@app.default
+def apply(
+    file: str,
+    *,
+    allow_delete: Flag = False,
+    forbid_new_access: Flag = False,
+    access: AccessOptions | None = None,
+    options: ChangeOptions | None = None,
+) -> int:
+    """Make a cluster what a file of desired state says.
+
+    Exit status: 0 done, 3 access would open and --forbid-new-access forbids it: nothing was changed.
+
+    For example:
+
+        barnabas apply state.yaml --bootstrap-server localhost:9092 --dry-run
+        barnabas apply state.yaml --allow-delete
+
+    Parameters
+    ----------
+    file
+        The desired state in YAML or JSON; - is the standard input.
+    allow_delete
+        Delete what the file owns and lacks. Without it, that stays.
+    forbid_new_access
+        Change nothing when the change would let anybody do what he may not do now.
+    """
+    desired = read_file(file)
+    known = (access or AccessOptions()).known()
+    chosen = options or ChangeOptions()
+    is_refused = False
+
+    async def work(admin: AdminClient) -> Answer:
+        nonlocal is_refused
+
+        async def planned() -> tuple[Plan, list[str]]:
+            return await _planned(admin, desired, known, allow_delete=allow_delete)
+
+        made, notes = await planned()
+        answer = plan_answer(made, notes, forbid_new_access=forbid_new_access)
+        answer.document["done"] = 0
+        is_refused = verdict(made, forbid_new_access=forbid_new_access) is Verdict.NEW_ACCESS
+        if is_refused:
+            text = "nothing was changed: access would open, which --forbid-new-access forbids"
+            answer.notes = [*answer.notes, text]
+        elif chosen.dry_run and not made.is_empty:
+            answer.notes = [*answer.notes, "nothing was changed (--dry-run)"]
+        elif not made.is_empty and not made.impossible:
+            await _do(admin, made, planned, answer)
+        return answer
+
+    status = chosen.run(work, right="ALTER and ALTER_CONFIGS on Cluster, and on the topics and groups of the file")
+    return DENIED if status == DONE and is_refused else status
+
+
+async def _planned(
+    admin: AdminClient, desired: DesiredState, known: Known, *, allow_delete: bool
+) -> tuple[Plan, list[str]]:
+    from barnabas.cli.desired_state.cluster import read_cluster
+
+    state, notes = await read_cluster(admin, desired.scope)
+    made = make_plan(
+        state,
+        desired,
+        super_users=known.super_users,
+        allow_everyone=known.allow_everyone,
+        allow_delete=allow_delete,
+    )
+    return made, [*notes, *(known.notes if desired.scope.acls else ())]
+
+
+async def _do(
+    admin: AdminClient, made: Plan, plan_again: Callable[[], Awaitable[tuple[Plan, list[str]]]], answer: Answer
+) -> None:
+    """Stops at the first step that fails: those behind it may count on it.
+
+    Right after an interruption a broker may not show yet what was made before it, and the cluster then refuses to make
+    it again. So after a failure the rest is planned once more, and goes on if it has become less.
+    """
+    from barnabas.cli.desired_state.passwords import resolve_passwords
+    from barnabas.cli.output.advice import problems_of
+
+    passwords, problems = resolve_passwords(made.steps)
+    if problems:
+        answer.problems = problems
+        return
+    total, left = made.change_count, made.change_count
+    while True:
+        errors = await _steps_of(admin, made, passwords)
+        if not errors:
+            answer.document["done"] = total
+            answer.notes = [*answer.notes, "1 change is made" if total == 1 else f"{total} changes are made"]
+            return
+        for wait_s in _BEHIND_S if {error.code for error in errors.values()} <= _MADE_BEFORE else _BEHIND_S[:1]:
+            await asyncio.sleep(wait_s)
+            made, _ = await plan_again()
+            if made.change_count < left:
+                break
+        else:
+            break
+        left = made.change_count
+        passwords |= resolve_passwords(made.steps)[0]
+    answer.document["done"] = total - left
+    rest = Problem(
+        f"{total - left} of {total} changes are made; the rest was not tried",
+        advice="put right what failed, and apply again: it does what is left",
+    )
+    answer.problems = [*problems_of(errors), rest]
+
+
+async def _steps_of(admin: AdminClient, made: Plan, passwords: Mapping[Credential, str]) -> Mapping[Any, AdminError]:
+    """Why the first step that failed did so; nothing if all are made."""
+    from barnabas.cli.desired_state import cluster as desired_state_cluster
+    from barnabas.cli.output.progress import in_steps
+
+    for (step,) in in_steps(made.steps, 1, "applying"):
+        # Brokers learn of the steps in their order: who shows the last one shows all.
+        is_last = step is made.steps[-1]
+        errors = await desired_state_cluster.perform(admin, step, passwords, wait=is_last)
+        if errors:
+            return errors
+    return {}

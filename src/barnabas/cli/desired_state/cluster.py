@@ -1,0 +1,262 @@
+"""The cluster's side of ``plan`` and ``apply``: reads what it is like, and makes one step after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from barnabas.access.cluster_state import BROKER, GROUP, TOPIC, ClusterState, ConfigTarget, Credential, TopicState
+from barnabas.access.desired_state_scope import Scope
+from barnabas.access.plan import (
+    ConfigChange,
+    Deletion,
+    PartitionsChange,
+    QuotaChange,
+    Step,
+    StepKind,
+    TopicCreation,
+    UserChange,
+)
+from barnabas.common.acl import AclBinding, AclBindingFilter
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient, Results
+    from barnabas.clients.admin.errors import AdminError
+
+__all__ = ["everything", "perform", "read_cluster"]
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+_ITERATIONS = 8192
+"""Of a new credential, if the file does not say."""
+
+
+def everything(*, has_internal_topics: bool = False) -> Scope:
+    """The scope of an export."""
+    from barnabas.access.desired_state_scope import AclScope, ConfigScope, NamePattern, QuotaScope
+
+    every = NamePattern("", True)
+    kinds = (("user",), ("client-id",), ("client-id", "user"), ("ip",))
+    return Scope(
+        topics=(every, NamePattern("__", True)) if has_internal_topics else (every,),
+        configs=(ConfigScope(BROKER, NamePattern("")), ConfigScope(BROKER, every), ConfigScope(GROUP, every)),
+        acls=(AclScope(None, None, every),),
+        users=(every,),
+        quotas=tuple(QuotaScope(tuple((kind, every) for kind in each)) for each in kinds),
+    )
+
+
+async def read_cluster(admin: AdminClient, scope: Scope, *, needs_all: bool = True) -> tuple[ClusterState, list[str]]:
+    """What of the cluster is in the scope, with all of its rules, and what could not be read.
+
+    Raises AdminError for what the scope needs and we may not see, and with ``needs_all`` for what the cluster lacks.
+    """
+    from barnabas.clients.admin import SecurityDisabled
+    from barnabas.clients.errors import UnsupportedVersion
+
+    notes: list[str] = []
+    topics = await _topics(admin, scope) if scope.topics else {}
+    configs = await _configs(admin, scope, notes) if scope.configs else {}
+    acls: frozenset[AclBinding] = frozenset()
+    try:
+        if scope.acls:
+            acls = frozenset([binding async for binding in admin.describe_acls()])
+    except SecurityDisabled:
+        if needs_all:
+            raise
+        notes.append("the cluster has no authorizer, and so no ACLs")
+    users: dict[Credential, int | None] = {}
+    try:
+        if scope.users:
+            users = await _users(admin, scope)
+    except UnsupportedVersion as lacking:  # Kafka 3.5 was the first to keep them without ZooKeeper.
+        if needs_all:
+            raise
+        notes.append(f"{lacking}: no users are seen")
+    quotas = {}
+    if scope.quotas:
+        found = await admin.describe_client_quotas()
+        quotas = {entity.parts: limits for entity, limits in found.items() if scope.has_quota(entity.parts)}
+    return ClusterState(topics, configs, acls, users, quotas), notes
+
+
+async def _topics(admin: AdminClient, scope: Scope) -> dict[str, TopicState]:
+    from barnabas.clients.admin import ConfigResource, ConfigSource, UnknownTopicOrPartition
+
+    names = [each.name async for each in admin.list_topics(include_internal=True) if scope.has_topic(each.name)]
+    described = _all(await admin.describe_topics(names), UnknownTopicOrPartition) if names else {}
+    settings = await _overrides(admin, map(ConfigResource.topic, names), {ConfigSource.TOPIC_CONFIG})
+    return {
+        str(name): TopicState(
+            len(topic.partitions), len(topic.partitions[0].replicas) if topic.partitions else None, settings[str(name)]
+        )
+        for name, topic in described.items()
+        if str(name) in settings
+    }
+
+
+def _all(results: Results[K, V], *gone: type[AdminError]) -> dict[K, V]:
+    """Raises the first error, except those that say that the item has gone since it was listed."""
+    for error in results.errors.values():
+        if not isinstance(error, gone):
+            raise error
+    return results.values
+
+
+async def _overrides(
+    admin: AdminClient, resources: Iterable[Any], sources: set[Any]
+) -> dict[str, dict[str, str | None]]:
+    """By name of the resource. Of a secret it is only known that it is there."""
+    from barnabas.clients.admin import UnknownTopicOrPartition
+
+    found = _all(await admin.describe_configs(resources), UnknownTopicOrPartition)
+    return {
+        resource.name: {
+            entry.name: None if entry.is_sensitive else entry.value or ""
+            for entry in config.entries.values()
+            if entry.source in sources
+        }
+        for resource, config in found.items()
+    }
+
+
+async def _configs(admin: AdminClient, scope: Scope, notes: list[str]) -> dict[ConfigTarget, dict[str, str | None]]:
+    from barnabas.clients.admin import ConfigResource, ConfigSource
+
+    result: dict[ConfigTarget, dict[str, str | None]] = {}
+    if scope.has_config(ConfigTarget(BROKER, "")):
+        default = await _overrides(admin, [ConfigResource.broker()], {ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG})
+        result[ConfigTarget(BROKER, "")] = default[""]
+    if any(each.type == BROKER and (each.name.is_prefix or each.name.text) for each in scope.configs):
+        nodes = [node.id for node in (await admin.describe_cluster()).nodes]
+        wanted = [node for node in nodes if scope.has_config(ConfigTarget(BROKER, str(node)))]
+        found = await _overrides(admin, map(ConfigResource.broker, wanted), {ConfigSource.DYNAMIC_BROKER_CONFIG})
+        result |= {ConfigTarget(BROKER, name): values for name, values in found.items()}
+    groups = await _group_names(admin, scope, notes)
+    if groups:
+        found = await _overrides(admin, map(ConfigResource.group, groups), {ConfigSource.GROUP_CONFIG})
+        result |= {ConfigTarget(GROUP, name): values for name, values in found.items()}
+    return {target: values for target, values in result.items() if values}
+
+
+async def _group_names(admin: AdminClient, scope: Scope, notes: list[str]) -> list[str]:
+    from barnabas.clients.admin import ConfigResourceType
+    from barnabas.clients.errors import UnsupportedVersion
+
+    patterns = [each.name for each in scope.configs if each.type == GROUP]
+    names = {pattern.text for pattern in patterns if not pattern.is_prefix}
+    if any(pattern.is_prefix for pattern in patterns):
+        try:
+            listed = await admin.list_config_resources([ConfigResourceType.GROUP])
+            names |= {each.name for each in listed if scope.has_config(ConfigTarget(GROUP, each.name))}
+        except UnsupportedVersion:
+            notes.append("this cluster does not list groups with settings (Kafka 4.1 does): only named ones are seen")
+    return sorted(names)
+
+
+async def _users(admin: AdminClient, scope: Scope) -> dict[Credential, int | None]:
+    found = _all(await admin.describe_user_scram_credentials())
+    return {
+        Credential(user, info.mechanism): info.iterations
+        for user, infos in found.items()
+        if scope.has_user(user)
+        for info in infos
+    }
+
+
+async def perform(
+    admin: AdminClient, step: Step, passwords: Mapping[Credential, str], *, wait: bool = False
+) -> Mapping[Any, AdminError]:
+    """Make a step; what could not be made, with why. With ``wait`` every live broker shows it, and what came before."""
+    work = {
+        StepKind.CREATE_ACLS: _create_acls,
+        StepKind.DELETE_ACLS: _delete_acls,
+        StepKind.DELETE_TOPICS: _delete_topics,
+        StepKind.CREATE_TOPICS: _create_topics,
+        StepKind.CREATE_PARTITIONS: _create_partitions,
+        StepKind.ALTER_CONFIGS: _alter_configs,
+        StepKind.ALTER_QUOTAS: _alter_quotas,
+    }.get(step.kind)
+    if work is not None:
+        return await work(admin, step, wait)
+    return await _alter_users(admin, step, passwords, wait)
+
+
+async def _create_acls(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
+    rules = [each for each in step.changes if isinstance(each, AclBinding)]
+    return (await admin.create_acls(rules, wait=wait)).errors
+
+
+async def _delete_acls(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
+    filters = [AclBindingFilter(*each) for each in step.changes if isinstance(each, AclBinding)]
+    return (await admin.delete_acls(filters, wait=wait)).errors
+
+
+async def _delete_topics(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
+    from barnabas.clients.admin import UnknownTopicOrPartition
+
+    results = await admin.delete_topics([each.name for each in step.changes if isinstance(each, Deletion)], wait=wait)
+    # An earlier answer may have been lost.
+    return {name: error for name, error in results.errors.items() if not isinstance(error, UnknownTopicOrPartition)}
+
+
+async def _create_topics(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
+    from barnabas.clients.admin import NewTopic
+
+    topics = [
+        NewTopic(each.name, each.topic.partitions, each.topic.replication_factor, dict(each.topic.configs))
+        for each in step.changes
+        if isinstance(each, TopicCreation)
+    ]
+    return (await admin.create_topics(topics, wait=wait)).errors
+
+
+async def _create_partitions(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
+    wanted = {each.name: each.after for each in step.changes if isinstance(each, PartitionsChange)}
+    return (await admin.create_partitions(wanted, wait=wait)).errors
+
+
+async def _alter_configs(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
+    from barnabas.clients.admin import AlterConfigOp, ConfigResource, ConfigResourceType
+
+    types = {TOPIC: ConfigResourceType.TOPIC, BROKER: ConfigResourceType.BROKER, GROUP: ConfigResourceType.GROUP}
+    changes = {
+        ConfigResource(types[each.target.type], each.target.name): [
+            AlterConfigOp.delete(key) if value is None else AlterConfigOp.set(key, value)
+            for key, _, value in each.values
+        ]
+        for each in step.changes
+        if isinstance(each, ConfigChange)
+    }
+    return (await admin.incremental_alter_configs(changes, wait=wait)).errors
+
+
+async def _alter_quotas(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
+    from barnabas.clients.admin import ClientQuotaEntity
+
+    changes = {
+        ClientQuotaEntity(each.entity): {key: value for key, _, value in each.values}
+        for each in step.changes
+        if isinstance(each, QuotaChange)
+    }
+    return (await admin.alter_client_quotas(changes, wait=wait)).errors
+
+
+async def _alter_users(
+    admin: AdminClient, step: Step, passwords: Mapping[Credential, str], wait: bool
+) -> Mapping[Any, AdminError]:
+    from barnabas.clients.admin import ResourceNotFound, ScramDeletion, ScramUpsertion
+
+    alterations: list[ScramUpsertion | ScramDeletion] = []
+    for each in step.changes:
+        if isinstance(each, Deletion) and isinstance(each.item, Credential):
+            alterations.append(ScramDeletion(each.item.user, each.item.mechanism))
+        elif isinstance(each, UserChange):
+            key = each.credential
+            iterations = each.iterations or each.before or _ITERATIONS
+            alterations.append(ScramUpsertion(key.user, key.mechanism, passwords[key], iterations))
+    errors = (await admin.alter_user_scram_credentials(alterations, wait=wait)).errors
+    if step.kind is StepKind.DELETE_USERS:
+        return {user: error for user, error in errors.items() if not isinstance(error, ResourceNotFound)}
+    return errors

@@ -1,0 +1,78 @@
+"""``barnabas export``: a cluster as a file of desired state, which ``plan`` finds nothing to do with."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from barnabas.access.cluster_state import ClusterState
+from barnabas.cli.arguments.cluster_app import cluster_app, main_of
+from barnabas.cli.arguments.cluster_options import Flag
+from barnabas.cli.desired_state.sources import FileOptions, Found
+from barnabas.cli.output.answer import Answer, as_json, as_yaml
+
+__all__ = ["app", "main"]
+
+app = cluster_app(
+    "export",
+    "Write a cluster down as a file of desired state: its topics, dynamic settings, ACLs, users and quotas. "
+    "Passwords are in no answer of a cluster, and so not in the file.",
+)
+main = main_of(app)
+
+
+class _File(Answer):
+    """The document is a file for ``plan``, and so has nothing else in it."""
+
+    def give(self, command: str, output: str) -> int:
+        if self.problems or not self.document:
+            return Answer({}, problems=self.problems).give(command, "table")
+        sys.stdout.write(as_json(self.document) if output == "json" else as_yaml(self.document))
+        return Answer({}, notes=self.notes).give(command, "table")
+
+
+_Section = Literal["topics", "configs", "acls", "users", "quotas"]
+
+
+@app.default
+def export(
+    *,
+    only: list[_Section] | None = None,
+    include_internal: Flag = False,
+    options: Annotated[FileOptions | None, Parameter(name="*")] = None,
+) -> int:
+    """Write a cluster, or what the files of a node say, as a file of desired state: YAML, or JSON by --output json.
+
+    For example:
+
+        barnabas export --bootstrap-server localhost:9092 > state.yaml
+        barnabas export --only acls --only users --directory /var/lib/kafka
+
+    Parameters
+    ----------
+    only
+        This part: topics, configs, acls, users or quotas. May be repeated.
+    include_internal
+        With the cluster's own topics, such as __consumer_offsets.
+    """
+    from barnabas.cli.desired_state.cluster import everything
+
+    chosen = options or FileOptions()
+    if chosen.output == "table":
+        chosen = replace(chosen, output="yaml")
+    scope = everything(has_internal_topics=include_internal)
+    if only:
+        scope = scope._replace(**{name: () for name in scope._fields if name not in only})
+
+    async def work(found: Found) -> Answer:
+        from barnabas.access.export import exported
+        from barnabas.access.plan import owned_part
+
+        state: ClusterState = owned_part(found.state, scope)
+        document, notes = exported(state)
+        return _File(document, notes=[*found.notes, *notes])
+
+    return chosen.find(scope, work, needs_all=False)

@@ -1,0 +1,137 @@
+"""``barnabas plan``: what a file of desired state would change, and exactly which access that opens and closes.
+
+Exit status: 0 nothing is to be done, 3 something is. With ``--forbid-new-access`` the question is another one: 0 no
+access opens, 3 some does. 1 there is no plan, or a part of the file can't be had; 2 the command line or the file makes
+no sense.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.access.plan import Plan, Verdict, make_plan, verdict
+from barnabas.cli.arguments.cluster_app import cluster_app, main_of
+from barnabas.cli.arguments.cluster_options import Flag, running_command
+from barnabas.cli.desired_state.sources import AccessOptions, FileOptions, Found
+from barnabas.cli.output.answer import Answer, Problem
+from barnabas.cli.output.exit_status import DENIED, DONE, USAGE_ERROR
+from barnabas.common.printable import printable
+
+if TYPE_CHECKING:
+    from barnabas.access.desired_state import DesiredState
+
+__all__ = ["InvalidState", "app", "main", "plan_answer", "read_file"]
+
+app = cluster_app(
+    "plan",
+    "Compare a file of desired state with a cluster: what would be done, and which access that opens and closes. "
+    "Nothing is changed; 'barnabas apply' does it, 'barnabas export' writes such a file.\n\n"
+    "Exit status 3: something is to be done; with --forbid-new-access: some access opens.",
+)
+_main = main_of(app)
+
+
+class InvalidState(Exception):
+    """What is wrong with the file has been said."""
+
+    status = USAGE_ERROR
+
+
+def main(arguments: Sequence[str]) -> int:
+    try:
+        return _main(arguments)
+    except InvalidState as error:
+        return error.status
+
+
+@app.default
+def plan(
+    file: str,
+    *,
+    allow_delete: Flag = False,
+    forbid_new_access: Flag = False,
+    access: AccessOptions | None = None,
+    options: FileOptions | None = None,
+) -> int:
+    """Compare a file of desired state with a cluster, or with the files of a node.
+
+    Exit status: 0 nothing is to be done, 3 something is. With --forbid-new-access: 0 no access opens, 3 some does.
+
+    For example:
+
+        barnabas plan state.yaml --bootstrap-server localhost:9092
+        barnabas plan state.yaml --allow-delete --forbid-new-access --output json
+
+    Parameters
+    ----------
+    file
+        The desired state in YAML or JSON; - is the standard input.
+    allow_delete
+        Plan deletions too. Without it, what the file lacks stays, and is shown.
+    forbid_new_access
+        Fail when the change would let anybody do what he may not do now.
+    """
+    desired = read_file(file)
+    known = (access or AccessOptions()).known()
+    outcome = Verdict.NOTHING_TO_DO
+
+    async def work(found: Found) -> Answer:
+        nonlocal outcome
+        made = make_plan(
+            found.state,
+            desired,
+            super_users=known.super_users,
+            allow_everyone=known.allow_everyone,
+            allow_delete=allow_delete,
+        )
+        outcome = verdict(made, forbid_new_access=forbid_new_access)
+        notes = [*found.notes, *(known.notes if desired.scope.acls else ())]
+        answer = plan_answer(made, notes, forbid_new_access=forbid_new_access)
+        if outcome is Verdict.NEW_ACCESS:
+            answer.notes = [*answer.notes, "access opens, which --forbid-new-access forbids"]
+        return answer
+
+    status = (options or FileOptions()).find(desired.scope, work)
+    if status != DONE:
+        return status
+    if forbid_new_access:
+        return DENIED if outcome is Verdict.NEW_ACCESS else DONE
+    return DENIED if outcome is Verdict.CHANGES_PENDING else DONE
+
+
+def plan_answer(made: Plan, notes: Sequence[str], *, forbid_new_access: bool) -> Answer:
+    from barnabas.access.plan_json import plan_json, proof_json
+    from barnabas.cli.desired_state.tables import plan_sheets
+
+    document = plan_json(made, forbid_new_access=forbid_new_access)
+    document["notes"] = [*made.notes, *notes]
+    said = [*made.notes, *notes]
+    if made.is_empty:
+        said.insert(0, "nothing is to be done: all that the file owns is as it says")
+    advice = "change the file, or do it by hand first"
+    problems = [Problem(each.why, each.what, advice=advice) for each in made.impossible]
+    return Answer(document, plan_sheets(made), said, problems, late={"access": lambda: proof_json(made.proof)})
+
+
+def read_file(path: str) -> DesiredState:
+    """Says everything that is wrong with the file, and ends the command then."""
+    from barnabas.access.desired_state import InvalidFile
+    from barnabas.cli.desired_state.yaml_file import UnreadableFile, load_desired_state
+
+    command = running_command.get()
+    try:
+        desired = load_desired_state(path)
+    except UnreadableFile as error:
+        sys.stderr.write(f"{command}: {printable(str(error))}\n")
+        raise InvalidState from error
+    except InvalidFile as error:
+        for problem in error.problems:
+            sys.stderr.write(f"{command}: {printable(f'{path}: {problem}')}\n")
+        count = len(error.problems)
+        sys.stderr.write(f"  next: put {'it' if count == 1 else f'these {count}'} right; nothing was asked for\n")
+        raise InvalidState from error
+    for warning in desired.warnings:
+        sys.stderr.write(f"note: {printable(f'{path}: {warning}')}\n")
+    return desired

@@ -1,0 +1,162 @@
+"""What ``plan`` compares a file with: a cluster, or the files of a node; and what decides there beside the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import (
+    TYPE_CHECKING,
+    Annotated,  # noqa: F401  The options of the class above are looked up in this module.
+    Literal,  # noqa: F401
+    NamedTuple,
+)
+
+from cyclopts import Group, Parameter
+
+from barnabas.access.acl_text import parse_super_users
+from barnabas.access.cluster_state import BROKER, GROUP, ClusterState, ConfigTarget, Credential, TopicState, is_secret
+from barnabas.access.desired_state_scope import Scope
+from barnabas.cli.arguments.cluster_options import ClusterOptions, Flag, UsageError, running_command
+from barnabas.cli.output.answer import Answer, Problem
+from barnabas.common.scram_mechanism import ScramMechanism
+from barnabas.security.super_user_warnings import super_user_warnings
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient
+    from barnabas.metadata.image.metadata_image import MetadataImage
+
+__all__ = ["AccessOptions", "FileOptions", "Found", "Known", "state_of_image"]
+
+_SUPER_USERS = "super.users"
+_ALLOW_EVERYONE = "allow.everyone.if.no.acl.found"
+_ACCESS = Group("What decides beside the rules", sort_key=80)
+
+
+class Known(NamedTuple):
+    """``notes``: what is not known, and what was assumed."""
+
+    super_users: frozenset[str]
+    allow_everyone: bool
+    notes: tuple[str, ...] = ()
+
+
+class Found(NamedTuple):
+    state: ClusterState
+    notes: list[str]
+
+
+@Parameter(name="*", group=_ACCESS)
+@dataclass(kw_only=True)
+class AccessOptions:
+    """A cluster seldom tells them. Without them, super users are taken to be none and the default to be to deny."""
+
+    config: str | None = None
+    """A node's server.properties: its super.users and its default."""
+    super_users: str | None = None
+    """Principals with semicolons between, as in super.users."""
+    allow_everyone: Flag = False
+    """Resources without any rule are everybody's: allow.everyone.if.no.acl.found is true."""
+
+    def known(self) -> Known:
+        """Raises UsageError."""
+        from barnabas.common.properties_file import MalformedProperties, read_properties_file
+
+        values: dict[str, str] = {}
+        if self.config is not None:
+            try:
+                values = dict(read_properties_file(self.config).values)
+            except OSError as error:
+                raise UsageError(f"--config: can't read {self.config}: {error.strerror}") from error
+            except MalformedProperties as error:
+                raise UsageError(f"--config: {self.config}: {error}") from error
+        text = self.super_users if self.super_users is not None else values.get(_SUPER_USERS, "")
+        try:
+            users = parse_super_users(text)
+        except ValueError as error:
+            raise UsageError(f"{'--super-users' if self.super_users is not None else self.config}: {error}") from error
+        is_open = self.allow_everyone or values.get(_ALLOW_EVERYONE, "").strip().lower() == "true"
+        notes = tuple(f"super.users: {warning}" for warning in super_user_warnings(text))
+        if self.config is None and self.super_users is None and not self.allow_everyone:
+            notes = (
+                "which access opens is worked out without super users, with access denied where no rule is; "
+                "if it is otherwise there, give --super-users and --allow-everyone, or a node's --config",
+            )
+        return Known(users, is_open, notes)
+
+
+@Parameter(name="*", group=Group("Cluster and answer", sort_key=90))
+@dataclass(kw_only=True)
+class FileOptions(ClusterOptions):
+    """Which cluster, or which files of a node, and how to answer."""
+
+    directory: str | None = None
+    """Instead of a cluster: the log directory of a KRaft node, or the __cluster_metadata-0 in it. The node may run."""
+    snapshot: str | None = None
+    """Instead of a cluster: a snapshot of the metadata (.checkpoint)."""
+
+    def find(
+        self,
+        scope: Scope,
+        work: Callable[[Found], Awaitable[Answer]],
+        *,
+        needs_all: bool = True,
+        right: str = "DESCRIBE and DESCRIBE_CONFIGS on Cluster, and on the topics and groups of the scope",
+    ) -> int:
+        """Read what the scope needs and give the answer to it."""
+        path = self.directory or self.snapshot
+        if path is None:
+
+            async def asked(admin: AdminClient) -> Answer:
+                from barnabas.cli.desired_state.cluster import read_cluster
+
+                state, notes = await read_cluster(admin, scope, needs_all=needs_all)
+                return await work(Found(state, notes))
+
+            return self.run(asked, right=right)
+        given = [name for name in ("bootstrap_server", "bootstrap_controller", "command_config") if getattr(self, name)]
+        if given or (self.directory and self.snapshot):
+            raise UsageError("--directory, --snapshot and a cluster: only one of them can be looked at")
+        return self._from_files(path, work)
+
+    def _from_files(self, path: str, work: Callable[[Found], Awaitable[Answer]]) -> int:
+        import asyncio
+
+        from barnabas.storage.errors import StorageError
+        from barnabas.storage.metadata_reader import read_metadata
+
+        try:
+            read = read_metadata(path)
+        except (StorageError, OSError) as error:
+            return Answer({}, problems=[Problem(str(error))]).give(running_command.get(), self.output)
+        notes = [] if read.incomplete is None else [f"not read to the end: {read.incomplete}"]
+        answer = asyncio.run(self._answered(work(Found(state_of_image(read.image), notes))))
+        return answer.give(running_command.get(), self.output)
+
+    @staticmethod
+    async def _answered(work: Awaitable[Answer]) -> Answer:
+        return await work
+
+
+def state_of_image(image: MetadataImage) -> ClusterState:
+    """All that the metadata says. Secret settings stand there too, and are taken as not told."""
+    topics = {
+        name: TopicState(
+            len(topic.partitions),
+            len(next(iter(topic.partitions.values())).replicas) if topic.partitions else None,
+            dict(image.configs.of_topic(name)),
+        )
+        for name, topic in image.topics.by_name.items()
+    }
+    configs = {
+        (target := ConfigTarget(int(resource.type), resource.name)): {
+            key: None if is_secret(target, key) else value for key, value in values.items()
+        }
+        for resource, values in image.configs.by_resource.items()
+        if resource.type in (BROKER, GROUP) and values
+    }
+    users = {
+        Credential(user, ScramMechanism.from_code(mechanism)): record.iterations
+        for (mechanism, user), record in image.scram.by_key.items()
+    }
+    quotas = {entity: dict(limits) for entity, limits in image.client_quotas.by_entity.items()}
+    return ClusterState(topics, configs, frozenset(image.acls.by_id.values()), users, quotas)

@@ -1,0 +1,218 @@
+"""A plan as people read it: what would be done, in order, and what that opens and closes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from barnabas.access.acl_text import operation_word, type_word
+from barnabas.access.any_resource import AnyResourceChange
+from barnabas.access.cluster_state import HIDDEN, TOPIC, ConfigTarget, entity_text, is_secret
+from barnabas.access.explain import rule_text
+from barnabas.access.name_classes import NameClass
+from barnabas.access.plan import (
+    Change,
+    ConfigChange,
+    Deletion,
+    PartitionsChange,
+    Plan,
+    QuotaChange,
+    Step,
+    StepKind,
+    TopicCreation,
+)
+from barnabas.access.proof import AccessChange, Cause, CauseKind, Proof
+from barnabas.access.rule_set import Rule
+from barnabas.cli.output.table import Sheet
+from barnabas.common.acl import AclBinding, AclOperation
+from barnabas.common.resource import PatternType
+from barnabas.security.authorizer.authorized_operations import supported_operations
+
+__all__ = ["change_text", "plan_sheets"]
+
+_CLASSES_SHOWN = 3
+_CAUSES_SHOWN = 3
+_CLASSES_LOOKED_AT = 200
+"""For the causes: of a change of so many names a table shows no more than some of them anyway."""
+_ADDS, _CHANGES, _REMOVES = "+", "~", "-"
+_STYLES = {_ADDS: "bold green", _CHANGES: "bold yellow", _REMOVES: "bold red"}
+_CAUSES = {
+    CauseKind.RULE_ADDED: "new:",
+    CauseKind.RULE_REMOVED: "gone:",
+    CauseKind.FIRST_RULE: "the first rule there:",
+    CauseKind.LAST_RULE: "no rule is left there:",
+    CauseKind.SUPER_USER_ADDED: "a super user now",
+    CauseKind.SUPER_USER_REMOVED: "no super user any more",
+    CauseKind.DEFAULT_CHANGED: "the default changed",
+}
+
+
+def plan_sheets(plan: Plan) -> list[Sheet]:
+    sheets = []
+    if plan.steps:
+        sheet = Sheet("What is to be done, in this order", ("step", "", "what", "how"))
+        _add_steps(sheet, plan.steps)
+        sheet.caption = f"{_count(plan.change_count, 'change')} in {_count(len(plan.steps), 'step')}"
+        sheets.append(sheet)
+    if plan.withheld:
+        sheet = Sheet("What stays although the file lacks it (--allow-delete)", ("", "", "what", "how"))
+        _add_steps(sheet, plan.withheld, is_numbered=False)
+        sheets.append(sheet)
+    if plan.impossible:
+        sheet = Sheet("What can't be done", ("what", "why"))
+        for each in plan.impossible:
+            sheet.add(each.what, each.why, style="bold red")
+        sheets.append(sheet)
+    if any(step.kind in (StepKind.CREATE_ACLS, StepKind.DELETE_ACLS) for step in plan.steps):
+        sheets += _proof_sheets(plan.proof)
+    return [*sheets, *_gap_sheets(plan.gaps)]
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def _add_steps(sheet: Sheet, steps: Sequence[Step], *, is_numbered: bool = True) -> None:
+    for number, step in enumerate(steps, 1):
+        for change in step.changes:
+            sign, what, how = change_text(step.kind, change)
+            sheet.add(str(number) if is_numbered else "", sign, what, how, style=_STYLES[sign])
+
+
+def change_text(kind: StepKind, change: Change) -> tuple[str, str, str]:
+    """A sign, what is changed, and how."""
+    if isinstance(change, AclBinding):
+        return (_ADDS if kind is StepKind.CREATE_ACLS else _REMOVES), "acl", rule_text(Rule(change))
+    if isinstance(change, TopicCreation):
+        topic = change.topic
+        counts = [
+            f"{topic.partitions or 'default'} partitions",
+            f"replication factor {topic.replication_factor or 'default'}",
+            *(f"{key}={value}" for key, value in sorted(topic.configs.items())),
+        ]
+        return _ADDS, f"topic {change.name}", ", ".join(counts)
+    if isinstance(change, PartitionsChange):
+        return _CHANGES, f"topic {change.name}", f"partitions: {change.before} -> {change.after}"
+    if isinstance(change, ConfigChange):
+        values = (
+            (key, *(HIDDEN if each is not None and is_secret(change.target, key) else each for each in (before, after)))
+            for key, before, after in change.values
+        )
+        return _CHANGES, _target(change.target), _values(values)
+    if isinstance(change, QuotaChange):
+        return _CHANGES, f"quota of {entity_text(change.entity)}", _values(change.values)
+    if isinstance(change, Deletion):
+        return _REMOVES, f"{change.what} {change.name}", ""
+    if change.is_new:
+        return _ADDS, f"user {change.credential}", ""
+    return _CHANGES, f"user {change.credential}", f"iterations: {change.before} -> {change.iterations}"
+
+
+def _target(target: ConfigTarget) -> str:
+    return f"topic {target.name}" if target.type == TOPIC else str(target)
+
+
+def _values(values: Iterable[Sequence[object]]) -> str:
+    """A value that is not there is the default's."""
+
+    def text(value: object) -> str:
+        if isinstance(value, float) and value.is_integer():
+            return str(int(value))
+        return "(default)" if value is None else str(value)
+
+    return "; ".join(f"{key}: {text(before)} -> {text(after)}" for key, before, after in values)
+
+
+def _proof_sheets(proof: Proof) -> list[Sheet]:
+    sheets = []
+    columns = ("", "who", "host", "operations", "names", "because of")
+    for is_opening, title in ((True, "Access that opens"), (False, "Access that closes")):
+        changes = [change for change in proof.changes if (change.opened if is_opening else change.closed)]
+        rights = [change for change in proof.any_resource if change.is_allowed == is_opening]
+        if not changes and not rights:
+            continue
+        sheet = Sheet(title, columns)
+        sign = _ADDS if is_opening else _REMOVES
+        for change in changes:
+            sheet.add(sign, *_access_cells(change, is_opening=is_opening), style=_STYLES[sign])
+        for right in rights:
+            sheet.add(sign, *_right_cells(right), style=_STYLES[sign])
+        if "*" in {*(change.principal for change in changes), *(right.principal for right in rights)}:
+            sheet.caption = "* is whoever has no rule of his own for the names"
+        sheets.append(sheet)
+    if not sheets:
+        sheet = Sheet()
+        sheet.add("No access opens or closes.")
+        sheets.append(sheet)
+    return sheets
+
+
+def _access_cells(change: AccessChange, *, is_opening: bool) -> list[str]:
+    codes = change.opened if is_opening else change.closed
+    count = len(change.classes)
+    looked_at = list(islice(change.classes, _CLASSES_LOOKED_AT))
+    causes = dict.fromkeys(cause for each in looked_at for cause in (each.opened_by if is_opening else each.closed_by))
+    shown = [_cause(cause) for cause in islice(causes, _CAUSES_SHOWN)]
+    because = _some(shown, len(causes))
+    if count > len(looked_at) and len(causes) >= _CAUSES_SHOWN:
+        because = "; ".join(shown) + " and more"
+    return [
+        change.principal,
+        _hosts(change.hosts, change.hosts_except),
+        _operations(codes, change.resource_type),
+        _some([_names(each.names) for each in looked_at[:_CLASSES_SHOWN]], count),
+        because,
+    ]
+
+
+def _right_cells(change: AnyResourceChange) -> list[str]:
+    word = "a producer that is idempotent" if change.operation == AclOperation.WRITE else "some"
+    kind = type_word(change.resource_type)
+    return [
+        change.principal,
+        _hosts(change.hosts, change.hosts_except),
+        operation_word(change.operation),
+        f"some {kind} ({word})" if kind == "Topic" else f"some {kind}",
+        "",
+    ]
+
+
+def _hosts(hosts: Sequence[str], excepted: Sequence[str]) -> str:
+    return ", ".join(hosts) + (f" except {', '.join(excepted)}" if excepted else "")
+
+
+def _operations(codes: Sequence[int], resource_type: int) -> str:
+    supported = set(map(int, supported_operations(resource_type)))
+    if len(supported) > 1 and supported <= set(codes):
+        return "All"
+    return ", ".join(map(operation_word, codes))
+
+
+def _names(names: NameClass) -> str:
+    kind = type_word(names.resource_type)
+    if names.pattern_type == PatternType.LITERAL:
+        return f"{kind}:{names.name}"
+    if names.is_rest:
+        return f"every other {kind} (as {names.example})"
+    return f"{kind}:{names.name}* (as {names.example})"
+
+
+def _cause(cause: Cause) -> str:
+    text = _CAUSES[cause.kind]
+    return text if cause.binding is None else f"{text} {rule_text(Rule(cause.binding))}"
+
+
+def _some(shown: Sequence[str], count: int) -> str:
+    more = f" and {count - len(shown)} more" if count > len(shown) else ""
+    return "; ".join(shown) + more
+
+
+def _gap_sheets(gaps: Sequence[NameClass]) -> list[Sheet]:
+    if not gaps:
+        return []
+    sheet = Sheet(
+        "Where no order of the rules keeps open what stays open: closed for a moment between two rules", ("",)
+    )
+    for gap in gaps:
+        sheet.add(_names(gap))
+    return [sheet]

@@ -1,0 +1,212 @@
+"""``barnabas groups list|describe|delete|reset-offsets|delete-offsets|remove-members``: groups of consumers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.arguments.cluster_app import cluster_app, main_of
+from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
+from barnabas.cli.groups.offsets import delete_offsets, reset_offsets
+from barnabas.cli.groups.tables import STOP, chosen_groups, described_answer, group_names
+from barnabas.cli.output.advice import problems_of
+from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+from barnabas.common.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient
+
+__all__ = ["app", "main"]
+
+app = cluster_app("groups", "List, describe and delete groups of consumers, and say where they go on.")
+main = main_of(app)
+app.command(reset_offsets, name="reset-offsets")
+app.command(delete_offsets, name="delete-offsets")
+
+
+@app.command(name="list")
+def list_(
+    *,
+    state: list[str] | None = None,
+    type: list[str] | None = None,
+    options: ClusterOptions | None = None,
+) -> int:
+    """List the groups that you may see.
+
+    For example:
+
+        barnabas groups list
+        barnabas groups list --state Empty --output json
+
+    Parameters
+    ----------
+    state
+        Only groups in this state, as in Stable or Empty. May be repeated.
+    type
+        Only groups of this type: classic, consumer, share or streams. May be repeated.
+    """
+
+    async def work(admin: AdminClient) -> Answer:
+        from barnabas.cli.output.table import Sheet
+
+        found = await admin.list_groups(states=_split(state), types=_split(type))
+        sheet = Sheet(columns=("group", "state", "type", "protocol"))
+        for each in found.groups:
+            sheet.add(each.group_id, each.state or "", each.type or "", each.protocol_type)
+        document = {
+            "groups": [
+                {"group": each.group_id, "state": each.state, "type": each.type, "protocol_type": each.protocol_type}
+                for each in found.groups
+            ]
+        }
+        notes = [] if found.groups or found.errors else ["there are no such groups to be seen"]
+        problems = problems_of(found.errors, right="DESCRIBE on the groups or on Cluster")
+        return Answer(document, [sheet] if found.groups else [], notes, problems)
+
+    return (options or ClusterOptions()).run(work)
+
+
+@app.command
+def describe(
+    group: list[str] | None = None,
+    *,
+    all_groups: Flag = False,
+    offsets: Flag = False,
+    members: Flag = False,
+    state: Flag = False,
+    authorized_operations: Flag = False,
+    options: ClusterOptions | None = None,
+) -> int:
+    """Show where groups are in the topics that they read, and how far behind.
+
+    For example:
+
+        barnabas groups describe billing
+        barnabas groups describe billing --members
+        barnabas groups describe --all-groups --state --output yaml
+
+    Parameters
+    ----------
+    group
+        Groups by their ids. May be repeated.
+    all_groups
+        All that you may see.
+    offsets
+        Offsets and lags, which is what is shown anyway.
+    members
+        The members and what each reads instead.
+    state
+        The state, number of members and lag of each group instead.
+    authorized_operations
+        Also what you may do on each group.
+    """
+    if offsets + members + state > 1:
+        raise UsageError("--offsets, --members and --state: only one of them can be shown")
+    names = chosen_groups(group, all_groups=all_groups)
+
+    async def work(admin: AdminClient) -> Answer:
+        wanted = await group_names(admin) if names is None else names
+        return await described_answer(
+            admin, wanted, members=members, state=state, with_operations=authorized_operations
+        )
+
+    return (options or ClusterOptions()).run(work)
+
+
+@app.command
+def delete(group: list[str] | None = None, *, all_groups: Flag = False, options: ChangeOptions | None = None) -> int:
+    """Delete groups that have no members, with their offsets.
+
+    For example:
+
+        barnabas groups delete billing --dry-run
+        barnabas groups delete --all-groups --dry-run
+
+    Parameters
+    ----------
+    group
+        Groups by their ids. May be repeated.
+    all_groups
+        All that you may see.
+    """
+    chosen = chosen_groups(group, all_groups=all_groups)
+    options = options or ChangeOptions()
+    dry_run = options.dry_run
+
+    async def work(admin: AdminClient) -> Answer:
+        names = await group_names(admin) if chosen is None else chosen
+        results: Any = await (admin.describe_groups(names) if dry_run else admin.delete_groups(names))
+        known = await group_names(admin) if results.errors else []
+        problems = problems_of(results.errors, right="DELETE on Group:{item}", names=_others(known, results.errors))
+        busy = [name for name, found in results.values.items() if found is not None and found.members]
+        problems += [Problem("the group has members", name, ErrorCode.NON_EMPTY_GROUP.name, STOP) for name in busy]
+        changes = [Change("group", name, "deleted") for name in results.values if name not in busy]
+        return change_answer(changes, problems, dry_run=dry_run)
+
+    return options.run(work)
+
+
+@app.command(name="remove-members")
+def remove_members(
+    group: str,
+    *,
+    member: list[str] | None = None,
+    instance: list[str] | None = None,
+    all_members: Flag = False,
+    options: ChangeOptions | None = None,
+) -> int:
+    """Put members out of a classic group. A member that is alive joins again.
+
+    For example:
+
+        barnabas groups remove-members --group billing --instance worker-1
+        barnabas groups remove-members --group billing --all-members --dry-run
+
+    Parameters
+    ----------
+    group
+        The group by its id.
+    member
+        A member by its id. May be repeated.
+    instance
+        A static member by its group.instance.id. May be repeated.
+    all_members
+        All members.
+    """
+    if bool(member or instance) == all_members:
+        raise UsageError("which members? Give --member, --instance, or --all-members")
+    options = options or ChangeOptions()
+    dry_run = options.dry_run
+
+    async def work(admin: AdminClient) -> Answer:
+        from barnabas.clients.admin import MemberToRemove
+
+        wanted = [MemberToRemove(None, each) for each in member or ()]
+        wanted += [MemberToRemove(each, None) for each in instance or ()]
+        there = (await admin.describe_groups([group]))[group].members
+        if all_members:
+            wanted = [MemberToRemove(each.group_instance_id, each.member_id) for each in there]
+        if dry_run:
+            ids = {each.member_id for each in there} | {each.group_instance_id for each in there}
+            missing = [each for each in wanted if (each.group_instance_id or each.member_id) not in ids]
+            problems = [Problem("no such member is in the group", str(each)) for each in missing]
+            changes = [_put_out(group, each) for each in wanted if each not in missing]
+            return change_answer(changes, problems, dry_run=True)
+        results = await admin.remove_members(group, wanted)
+        problems = problems_of(results.errors, right=f"READ on Group:{group}")
+        return change_answer([_put_out(group, each) for each in results.values], problems, dry_run=False)
+
+    return options.run(work, right=f"READ on Group:{group}")
+
+
+def _put_out(group: str, member: Any) -> Change:
+    return Change("member", f"{member.group_instance_id or member.member_id} of group {group}", "removed")
+
+
+def _others(known: Sequence[str], errors: Mapping[str, Any]) -> list[str]:
+    """A group that is there and can't be deleted was not mistyped."""
+    return [name for name in known if name not in errors] if not set(known) & set(errors) else []
+
+
+def _split(texts: Sequence[str] | None) -> list[str]:
+    return [part.strip() for text in texts or () for part in text.split(",") if part.strip()]

@@ -1,0 +1,175 @@
+"""``barnabas groups describe``: where groups are, and who reads what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.arguments.cluster_options import UsageError
+from barnabas.cli.output.advice import problems_of
+from barnabas.cli.output.answer import Answer
+from barnabas.cli.output.authorized_operations import add_operations
+from barnabas.cli.output.table import Sheet
+from barnabas.common.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient, GroupDescription, MemberDescription
+
+__all__ = ["STOP", "chosen_groups", "described_answer", "group_names"]
+
+STOP = "stop the members of the group first; 'barnabas groups describe --members' shows them"
+_NONE = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a group is in a partition; None for what is not known."""
+
+    partition: TopicPartition
+    committed: int | None
+    end: int | None
+    member: MemberDescription | None
+
+    @property
+    def lag(self) -> int | None:
+        return None if self.committed is None or self.end is None else max(0, self.end - self.committed)
+
+
+def chosen_groups(group: Sequence[str] | None, *, all_groups: bool = False) -> list[str] | None:
+    """None for all groups. Raises UsageError."""
+    if all_groups and group:
+        raise UsageError("--all-groups is everything: leave --group out")
+    if not group and not all_groups:
+        raise UsageError("which group? Give its id, or --group with it")
+    return None if all_groups else list(dict.fromkeys(group or ()))
+
+
+async def group_names(admin: AdminClient) -> list[str]:
+    return [each.group_id for each in (await admin.list_groups()).groups]
+
+
+async def described_answer(
+    admin: AdminClient, names: Sequence[str], *, members: bool, state: bool, with_operations: bool = False
+) -> Answer:
+    results = await admin.describe_groups(names, include_authorized_operations=with_operations)
+    known = await group_names(admin) if results.errors else []
+    problems = problems_of(results.errors, right="DESCRIBE on Group:{item}", names=known)
+    groups = [results.values[name] for name in names if name in results.values]
+    places = await _places(admin, groups)
+    documents = [_document(group, places[group.group_id]) for group in groups]
+    if members:
+        sheets = [_members(groups)]
+    elif state:
+        sheets = [_states(groups, places)]
+    else:
+        sheets = [_offsets(group, places[group.group_id]) for group in groups if places[group.group_id]]
+    notes = []
+    for group in groups:
+        if not group.members:
+            notes.append(f"group {group.group_id} has no members")
+        if not places[group.group_id] and not members and not state:
+            notes.append(f"group {group.group_id} has no offsets")
+    answer = Answer({"groups": documents}, [sheet for sheet in sheets if sheet.rows], notes, problems)
+    if with_operations:
+        rows = [(f"Group:{group.group_id}", group.authorized_operations) for group in groups]
+        return add_operations(answer, documents, rows)
+    return answer
+
+
+async def _places(admin: AdminClient, groups: Sequence[GroupDescription]) -> dict[str, list[_Place]]:
+    """All partitions that a group has an offset of, or reads."""
+    from barnabas.clients.admin import OffsetSpec
+
+    if not groups:
+        return {}
+    found = await admin.list_group_offsets([group.group_id for group in groups])
+    readers: dict[str, dict[TopicPartition, Any]] = {
+        group.group_id: {tp: member for member in group.members for tp in member.assignment or ()} for group in groups
+    }
+    committed: dict[str, Mapping[TopicPartition, Any]] = {
+        group.group_id: found.values[group.group_id].values if group.group_id in found.values else {}
+        for group in groups
+    }
+    wanted = {tp for each in (*readers.values(), *committed.values()) for tp in each}
+    ends = await admin.list_offsets(dict.fromkeys(wanted, OffsetSpec.latest())) if wanted else None
+    latest = {} if ends is None else {tp: each.offset for tp, each in ends.values.items()}
+    return {
+        name: [
+            _Place(tp, at[tp].offset if tp in at else None, latest.get(tp), readers[name].get(tp))
+            for tp in sorted({*at, *readers[name]})
+        ]
+        for name, at in committed.items()
+    }
+
+
+def _offsets(group: GroupDescription, places: Sequence[_Place]) -> Sheet:
+    sheet = Sheet(
+        f"group {group.group_id} ({group.state})",
+        ("topic", "partition", "offset", "log end", "lag", "member", "host", "client"),
+    )
+    for each in places:
+        member = each.member
+        sheet.add(
+            each.partition.topic, str(each.partition.partition), _number(each.committed), _number(each.end),
+            _number(each.lag), member.member_id if member else _NONE, member.host if member else _NONE,
+            member.client_id if member else _NONE,
+        )  # fmt: skip
+    return sheet
+
+
+def _members(groups: Sequence[GroupDescription]) -> Sheet:
+    sheet = Sheet(columns=("group", "member", "instance", "host", "client", "partitions"))
+    for group in groups:
+        for each in group.members:
+            assigned = _NONE if each.assignment is None else ", ".join(map(str, each.assignment))
+            sheet.add(
+                group.group_id, each.member_id, each.group_instance_id or _NONE, each.host, each.client_id, assigned
+            )
+    return sheet
+
+
+def _states(groups: Sequence[GroupDescription], places: Mapping[str, Sequence[_Place]]) -> Sheet:
+    sheet = Sheet(columns=("group", "state", "type", "assignor", "members", "lag"))
+    for group in groups:
+        lags = [each.lag for each in places[group.group_id] if each.lag is not None]
+        lag = str(sum(lags)) if lags else _NONE
+        sheet.add(group.group_id, group.state, group.type, group.assignor or _NONE, str(len(group.members)), lag)
+    return sheet
+
+
+def _number(value: int | None) -> str:
+    return _NONE if value is None else str(value)
+
+
+def _document(group: GroupDescription, places: Sequence[_Place]) -> dict[str, Any]:
+    return {
+        "group": group.group_id,
+        "state": group.state,
+        "type": group.type,
+        "protocol_type": group.protocol_type,
+        "assignor": group.assignor,
+        "members": [
+            {
+                "member_id": each.member_id,
+                "instance_id": each.group_instance_id,
+                "client_id": each.client_id,
+                "host": each.host,
+                "partitions": None
+                if each.assignment is None
+                else [{"topic": tp.topic, "partition": tp.partition} for tp in each.assignment],
+            }
+            for each in group.members
+        ],
+        "offsets": [
+            {
+                "topic": each.partition.topic,
+                "partition": each.partition.partition,
+                "offset": each.committed,
+                "log_end_offset": each.end,
+                "lag": each.lag,
+                "member_id": each.member.member_id if each.member else None,
+            }
+            for each in places
+        ],
+    }

@@ -1,0 +1,1 @@
+"""``barnabas log-dirs``: log directories and the replicas in them."""

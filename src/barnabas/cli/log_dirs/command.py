@@ -1,0 +1,159 @@
+"""``barnabas log-dirs describe|move``: how much is in the log directories of brokers, and replicas that change them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.arguments.cluster_app import cluster_app, main_of
+from barnabas.cli.arguments.cluster_options import ClusterOptions, Flag, UsageError
+from barnabas.cli.log_dirs.move import move
+from barnabas.cli.output.advice import problems_of
+from barnabas.cli.output.answer import Answer, Problem
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient, LogDirDescription
+
+__all__ = ["app", "main", "size_of"]
+
+app = cluster_app(
+    "log-dirs", "Show the log directories of brokers, how much is in them, and move replicas between them."
+)
+main = main_of(app)
+app.command(move)
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+@app.command
+def describe(
+    *,
+    broker_list: str | None = None,
+    topic_list: str | None = None,
+    partitions: Flag = False,
+    bytes: Flag = False,
+    options: ClusterOptions | None = None,
+) -> int:
+    """Show the directories, or with --partitions each replica in them.
+
+    For example:
+
+        barnabas log-dirs describe
+        barnabas log-dirs describe --broker-list 1,2 --topic-list orders,payments --partitions --bytes
+
+    Parameters
+    ----------
+    broker_list
+        Ids of brokers with commas between; without it, all that are alive.
+    topic_list
+        Topics with commas between; without it, all.
+    partitions
+        Each replica with its size instead of the sum.
+    bytes
+        Sizes in bytes.
+    """
+    brokers = None
+    if broker_list is not None:
+        try:
+            brokers = [int(part) for part in broker_list.split(",")]
+        except ValueError:
+            raise UsageError(f"--broker-list {broker_list}: write ids with commas between, as in 1,2") from None
+    topics = None if topic_list is None else {part.strip() for part in topic_list.split(",") if part.strip()}
+
+    async def work(admin: AdminClient) -> Answer:
+        results = await admin.describe_log_dirs(brokers)
+        chosen = {broker: _of_topics(found, topics) for broker, found in sorted(results.values.items())}
+        problems = problems_of(results.errors, right="DESCRIBE on Cluster")
+        problems += [
+            Problem(str(each.error.message or each.error.code.name), f"broker {broker} {path}", each.error.code.name)
+            for broker, found in chosen.items()
+            for path, each in found.items()
+            if each.error is not None
+        ]
+        sheet = _replicas(chosen, in_bytes=bytes) if partitions else _directories(chosen, in_bytes=bytes)
+        document = {
+            "log_dirs": [_document(b, path, each) for b, found in chosen.items() for path, each in found.items()]
+        }
+        notes = [] if any(chosen.values()) or problems else ["no directories are shown: this needs DESCRIBE on Cluster"]
+        return Answer(document, [sheet] if sheet.rows else [], notes, problems)
+
+    return (options or ClusterOptions()).run(work, right="DESCRIBE on Cluster")
+
+
+def _of_topics(found: dict[str, LogDirDescription], topics: set[str] | None) -> dict[str, Any]:
+    from dataclasses import replace
+
+    if topics is None:
+        return found
+    return {
+        path: replace(each, replicas={tp: info for tp, info in each.replicas.items() if tp.topic in topics})
+        for path, each in found.items()
+    }
+
+
+def _directories(chosen: dict[int, dict[str, Any]], *, in_bytes: bool) -> Any:
+    from barnabas.cli.output.table import Sheet
+
+    sheet = Sheet(columns=("broker", "directory", "replicas", "size", "usable", "total", "state"))
+    for broker, found in chosen.items():
+        for path, each in found.items():
+            state = "out of use" if each.error is not None else "cordoned" if each.is_cordoned else ""
+            size = sum(info.size for info in each.replicas.values())
+            sheet.add(
+                str(broker), path, str(len(each.replicas)), _size(size, in_bytes), _size(each.usable_bytes, in_bytes),
+                _size(each.total_bytes, in_bytes), state, style="bold red" if state else "",
+            )  # fmt: skip
+    sheet.drop_last_column_if_empty()
+    return sheet
+
+
+def _replicas(chosen: dict[int, dict[str, Any]], *, in_bytes: bool) -> Any:
+    from barnabas.cli.output.table import Sheet
+
+    sheet = Sheet(columns=("broker", "directory", "topic", "partition", "size", "lag", "state"))
+    for broker, found in chosen.items():
+        for path, each in found.items():
+            for tp, info in sorted(each.replicas.items()):
+                state = "on its way" if info.is_future else ""
+                sheet.add(
+                    str(broker), path, tp.topic, str(tp.partition), _size(info.size, in_bytes), str(info.offset_lag),
+                    state,
+                )  # fmt: skip
+    sheet.drop_last_column_if_empty()
+    return sheet
+
+
+def _size(count: int | None, in_bytes: bool) -> str:
+    if count is None:
+        return ""
+    return str(count) if in_bytes else size_of(count)
+
+
+def size_of(count: int) -> str:
+    """As people read it: 1.5 GiB."""
+    size = float(count)
+    for unit in _UNITS:
+        if size < 1024 or unit == _UNITS[-1]:
+            break
+        size /= 1024
+    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def _document(broker: int, path: str, each: LogDirDescription) -> dict[str, Any]:
+    return {
+        "broker": broker,
+        "directory": path,
+        "error": None if each.error is None else each.error.code.name,
+        "cordoned": each.is_cordoned,
+        "total_bytes": each.total_bytes,
+        "usable_bytes": each.usable_bytes,
+        "replicas": [
+            {
+                "topic": tp.topic,
+                "partition": tp.partition,
+                "size": info.size,
+                "offset_lag": info.offset_lag,
+                "future": info.is_future,
+            }
+            for tp, info in sorted(each.replicas.items())
+        ],
+    }

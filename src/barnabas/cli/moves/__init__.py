@@ -1,0 +1,1 @@
+"""``barnabas reassign`` and ``cluster rebalance|drain``: replicas that move between brokers."""

@@ -1,0 +1,129 @@
+"""What there is in a cluster, for a plan of moves: replicas, what is on its way, sizes and room.
+
+A partition that is on its way counts as where it is going to, so that a plan goes on from the moves of an earlier one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.arguments.topic_selection import topic_names
+from barnabas.cli.output.advice import problems_of
+from barnabas.cli.output.answer import Problem
+from barnabas.common.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient, LogDirDescription, PartitionReassignment, TopicPartitionInfo
+
+__all__ = ["Survey", "survey"]
+
+_LOOKS = 5
+_PAUSE_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """``brokers`` are alive, with their racks. ``replicas`` are those of the moves that are ``under_way``, too.
+
+    ``room`` are the bytes that the disks of a broker have left, where it tells. ``cordoned`` brokers take no replicas.
+    """
+
+    brokers: Mapping[int, str | None]
+    replicas: Mapping[TopicPartition, tuple[int, ...]]
+    leaders: Mapping[TopicPartition, int | None]
+    under_way: Mapping[TopicPartition, PartitionReassignment]
+    sizes: Mapping[TopicPartition, int]
+    room: Mapping[int, int]
+    cordoned: frozenset[int]
+    problems: Sequence[Problem]
+
+
+async def survey(admin: AdminClient) -> Survey:
+    brokers = {node.id: node.rack for node in (await admin.describe_cluster()).nodes}
+    partitions, under_way, problems = await _settled_partitions(admin)
+    directories = await admin.describe_log_dirs(brokers)
+    problems = [*problems, *problems_of(directories.errors, right="DESCRIBE on Cluster")]
+    replicas = {}
+    for partition, each in partitions.items():
+        going = under_way.get(partition)
+        replicas[partition] = tuple(each.replicas) if going is None else _target(going)
+    return Survey(
+        brokers,
+        replicas,
+        {partition: each.leader for partition, each in partitions.items()},
+        under_way,
+        _sizes(directories.values, partitions),
+        {broker: room for broker, found in directories.values.items() if (room := _room(found)) is not None},
+        frozenset(
+            broker
+            for broker, found in directories.values.items()
+            if found and all(each.is_cordoned or each.error is not None for each in found.values())
+        ),
+        problems,
+    )
+
+
+async def _settled_partitions(
+    admin: AdminClient,
+) -> tuple[dict[TopicPartition, TopicPartitionInfo], dict[TopicPartition, PartitionReassignment], list[Problem]]:
+    """A broker shows the end of a move a moment after the controller: a partition with more replicas than others of
+    its topic, and nothing under way, is looked at again.
+    """
+    for _ in range(_LOOKS):
+        before = await admin.list_partition_reassignments()
+        described = await admin.describe_topics(await topic_names(admin))
+        under_way = await admin.list_partition_reassignments()
+        partitions = {
+            TopicPartition(topic.name, each.partition): each
+            for topic in described.values.values()
+            for each in topic.partitions
+        }
+        usual = _usual_factors(partitions)
+        doubtful = before.keys() != under_way.keys() or any(
+            len(each.replicas) > usual[partition.topic]
+            for partition, each in partitions.items()
+            if partition not in under_way
+        )
+        if not doubtful:
+            break
+        await asyncio.sleep(_PAUSE_S)
+    moving = {each: under_way[each] for each in under_way if each in partitions}
+    return partitions, moving, problems_of(described.errors, right="DESCRIBE on Topic:{item}")
+
+
+def _usual_factors(partitions: Mapping[TopicPartition, TopicPartitionInfo]) -> dict[str, int]:
+    counts: dict[str, Counter[int]] = {}
+    for partition, each in partitions.items():
+        counts.setdefault(partition.topic, Counter())[len(each.replicas)] += 1
+    return {topic: min(found, key=lambda each: (-found[each], each)) for topic, found in counts.items()}
+
+
+def _target(going: PartitionReassignment) -> tuple[int, ...]:
+    return tuple(each for each in going.replicas if each not in going.removing_replicas)
+
+
+def _sizes(
+    found: Mapping[int, Mapping[str, LogDirDescription]], partitions: Mapping[TopicPartition, Any]
+) -> dict[TopicPartition, int]:
+    """The largest replica's: the others are not complete, or have been cleaned more."""
+    sizes = dict.fromkeys(partitions, 0)
+    for directories in found.values():
+        for each in directories.values():
+            for partition, replica in each.replicas.items():
+                if partition in sizes and not replica.is_future:
+                    sizes[partition] = max(sizes[partition], replica.size)
+    return sizes
+
+
+def _room(directories: Mapping[str, LogDirDescription]) -> int | None:
+    """Directories with the same numbers are on one disk."""
+    disks = {
+        (each.total_bytes, each.usable_bytes)
+        for each in directories.values()
+        if each.error is None and each.usable_bytes is not None
+    }
+    return sum(usable or 0 for _, usable in disks) if disks else None

@@ -1,0 +1,119 @@
+"""``barnabas cluster drain``: everything that is on some brokers goes to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.cli.arguments.cluster_options import ChangeOptions, Flag, NodeId, UsageError
+from barnabas.cli.moves.planned_move import MoveOptions, Moves, cancel, carry_out, usable_racks
+from barnabas.cli.moves.reassignment import ids
+from barnabas.cli.output.answer import Answer, Problem
+
+if TYPE_CHECKING:
+    from barnabas.cli.moves.cluster_survey import Survey
+    from barnabas.cli.moves.move_plan import MovePlan
+    from barnabas.clients.admin import AdminClient
+
+__all__ = ["drain"]
+
+
+def drain(
+    broker_id: list[NodeId],
+    *,
+    cordon: Flag = False,
+    moves: MoveOptions | None = None,
+    options: ChangeOptions | None = None,
+) -> int:
+    """Move everything away from brokers, so that they can be taken out. Nothing else moves.
+
+    It shows the plan, and on a terminal asks before it begins. It ends when the brokers have no replicas and the
+    throttle is off. When it is stopped, moves under way go on in the cluster, and the same command does what is left.
+
+    For example:
+
+        barnabas cluster drain 3 --dry-run
+        barnabas cluster drain 3 --throttle 50000000
+        barnabas cluster drain 3 4 --broker-list 1,2,5,6 --cordon --yes
+        barnabas cluster drain 3 --cancel
+
+    Parameters
+    ----------
+    broker_id
+        The brokers that are to be empty.
+    cordon
+        They get no replicas of new topics either (cordoned.log.dirs=*, since Kafka 4.3); with --cancel they do again.
+    """
+    moves, options = moves or MoveOptions(), options or ChangeOptions()
+    leaving, dry_run = tuple(dict.fromkeys(broker_id)), options.dry_run
+    both = [each for each in moves.brokers() or () if each in leaving]
+    if both:
+        raise UsageError(f"--broker-list: broker {both[0]} is to be empty")
+    moves.rate()
+
+    async def work(admin: AdminClient) -> Answer:
+        if cordon and (moves.cancel or dry_run):
+            problems = await _cordon(admin, leaving, None if moves.cancel else "*", dry_run=dry_run)
+            if problems:
+                return Answer({}, problems=problems)
+        if moves.cancel:
+            return await cancel(
+                admin, lambda going: not set(leaving).isdisjoint(going.removing_replicas), dry_run=dry_run
+            )
+
+        async def first(admin: AdminClient, found: Survey) -> list[Problem]:
+            return await _cordon(admin, [each for each in leaving if each in found.brokers], "*", dry_run=False)
+
+        empty = f"{'brokers' if len(leaving) > 1 else 'broker'} {ids(leaving)} {'have' if len(leaving) > 1 else 'has'}"
+        done = [f"{empty} no replicas: stop it, then 'barnabas cluster unregister'"]
+        return await carry_out(
+            admin,
+            Moves(
+                lambda found: _plan(found, moves, leaving), moves, options, done, repeats=True,
+                problems=lambda found: _objections(found, leaving), first=first if cordon else None,
+            ),
+        )  # fmt: skip
+
+    return options.run(work, right="ALTER on Cluster")
+
+
+async def _cordon(
+    admin: AdminClient, brokers: Sequence[int], directories: str | None, *, dry_run: bool
+) -> list[Problem]:
+    from barnabas.cli.arguments.config_resources import resource_problems
+    from barnabas.clients.admin import AlterConfigOp, ConfigResource
+
+    name = "cordoned.log.dirs"
+    change = AlterConfigOp.delete(name) if directories is None else AlterConfigOp.set(name, directories)
+    changes = {ConfigResource.broker(each): [change] for each in brokers}
+    results = await admin.incremental_alter_configs(changes, validate_only=dry_run)
+    return await resource_problems(admin, results.errors, "ALTER_CONFIGS")
+
+
+def _objections(found: Survey, leaving: tuple[int, ...]) -> list[Problem]:
+    held = {each for brokers in found.replicas.values() for each in brokers}
+    known = sorted({*found.brokers, *held})
+    problems = [
+        Problem("no such broker is there, and no replica is on it", str(each), advice=f"there are {ids(known)}")
+        for each in leaving
+        if each not in known
+    ]
+    problems += [
+        Problem(
+            f"it has no leader, and can't be copied from {ids(brokers)}", str(partition),
+            advice="start one of these brokers, or delete the topic",
+        )
+        for partition, brokers in sorted(found.replicas.items())
+        if found.leaders[partition] is None and not set(leaving).isdisjoint(brokers)
+    ]  # fmt: skip
+    return problems
+
+
+def _plan(found: Survey, moves: MoveOptions, leaving: tuple[int, ...]) -> MovePlan:
+    from barnabas.cli.moves.move_plan import MovePlan
+    from barnabas.placement.cluster_model import ClusterState
+    from barnabas.placement.replica_balance import drain
+
+    racks = {each: rack for each, rack in usable_racks(found, moves, leaving).items() if each not in found.cordoned}
+    state = ClusterState(racks, found.replicas, found.sizes, found.leaders)
+    return MovePlan(found, drain(state, leaving))

@@ -1,0 +1,205 @@
+"""Make the moves of a plan, some at a time, until they have come to their end.
+
+Everything that somebody else needs to go on is in the cluster: which moves are under way, where replicas are, and the
+throttle. So this can be stopped at any moment, and whoever plans again goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from barnabas.cli.arguments.partition_files import Move as Target
+from barnabas.cli.moves.move_plan import MovePlan
+from barnabas.cli.moves.progress import is_watched, showing_moves
+from barnabas.cli.moves.reassignment import ALTER, Rates, Stage, ids, throttle, throttles
+from barnabas.cli.output.advice import problems_of
+from barnabas.cli.output.answer import Problem
+from barnabas.common.error_code import ErrorCode
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.placement.cluster_model import Move
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient, PartitionReassignment
+
+__all__ = ["Outcome", "execute"]
+
+_POLL_S = (0.1, 2.0)
+_SIZES_EVERY_S = 1.0
+_SHOWN_S = 15.0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """``moved`` partitions are where they should be."""
+
+    moved: list[TopicPartition] = field(default_factory=list)
+    elected: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    is_late: bool = False
+
+
+async def execute(
+    admin: AdminClient, plan: MovePlan, *, rate: int | None, at_once: int, until: float | None
+) -> Outcome:
+    """Throttle, move, elect. The throttle is left for who finds that nothing moves any more.
+
+    ``at_once`` is how many partitions a broker may have on their way, ``until`` a moment of ``time.monotonic``.
+    """
+    outcome = Outcome()
+    outcome.problems += await _hold_back(admin, plan, rate)
+    if outcome.problems:
+        return outcome
+    moving = _Moving(admin, plan, at_once, outcome)
+    with showing_moves({each: count for each, count in plan.received.items() if count}) as told:
+        pause_s = _POLL_S[0]
+        while await moving.step():
+            told(await moving.received(), moving.said())
+            if until is not None and time.monotonic() > until:
+                outcome.is_late = True
+                return outcome
+            await asyncio.sleep(pause_s)
+            pause_s = _POLL_S[0] if moving.has_more else min(_POLL_S[1], pause_s * 1.5)
+    await _reorder(admin, plan, outcome)
+    await _check(admin, plan, outcome)
+    await _elect(admin, plan, outcome)
+    return outcome
+
+
+async def _hold_back(admin: AdminClient, plan: MovePlan, rate: int | None) -> list[Problem]:
+    if rate is None:
+        return []
+    survey = plan.survey
+    stage = Stage(survey.replicas, survey.under_way, survey.brokers, ())
+    wanted = throttles(stage, {each.partition: Target(each.after) for each in plan.moves if each.adds}, Rates(rate))
+    _, problems = await throttle(admin, wanted, dry_run=True)
+    if not problems:
+        _, problems = await throttle(admin, wanted, dry_run=False)
+    return problems
+
+
+class _Moving:
+    """Moves wait in the order of the plan; those begin whose brokers have few others on their way."""
+
+    def __init__(self, admin: AdminClient, plan: MovePlan, at_once: int, outcome: Outcome) -> None:
+        self._admin, self._plan, self._at_once, self._outcome = admin, plan, at_once, outcome
+        self._waiting = deque(each for each in plan.moves if each.adds)
+        self._count = len(self._waiting) + len(plan.survey.under_way)
+        self._begun: dict[TopicPartition, Move] = {}
+        self._ended: Counter[int] = Counter()
+        self._under_way: Mapping[TopicPartition, PartitionReassignment] = plan.survey.under_way
+        self._sizes_at = 0.0
+        self._received: Counter[int] = Counter()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether moves wait for others to end."""
+        return bool(self._waiting)
+
+    async def step(self) -> bool:
+        """Whether anything is still to be waited for."""
+        self._under_way = await self._admin.list_partition_reassignments()
+        for partition in [each for each in self._begun if each not in self._under_way]:
+            move = self._begun.pop(partition)
+            self._outcome.moved.append(partition)
+            self._ended.update(dict.fromkeys(move.adds, move.size))
+        await self._begin()
+        return bool(self._waiting or self._begun or self._under_way)
+
+    async def _begin(self) -> None:
+        busy: Counter[int] = Counter()
+        for partition, going in self._under_way.items():
+            busy.update(self._copying(partition, going.adding_replicas))
+        chosen: list[Move] = []
+        for _ in range(len(self._waiting)):
+            move = self._waiting.popleft()
+            brokers = self._copying(move.partition, move.adds)
+            if all(busy[each] < self._at_once for each in brokers):
+                busy.update(brokers)
+                chosen.append(move)
+            else:
+                self._waiting.append(move)
+        if chosen:
+            results = await self._admin.alter_partition_reassignments({each.partition: each.after for each in chosen})
+            self._outcome.problems += problems_of(results.errors, right=ALTER)
+            self._begun |= {each.partition: each for each in chosen if each.partition in results.values}
+
+    def _copying(self, partition: TopicPartition, targets: Iterable[int]) -> set[int]:
+        leader = self._plan.survey.leaders.get(partition)
+        return {*targets} if leader is None else {*targets, leader}
+
+    async def received(self) -> Mapping[int, int]:
+        """Bytes that each broker has of what it is to get."""
+        if not is_watched() or time.monotonic() < self._sizes_at:
+            return self._received
+        self._sizes_at = time.monotonic() + _SIZES_EVERY_S
+        received = Counter(self._ended)
+        targets = {broker for move in self._begun.values() for broker in move.adds}
+        if targets:
+            found = await self._admin.describe_log_dirs(sorted(targets), partitions=list(self._begun))
+            for broker, directories in found.values.items():
+                for described in directories.values():
+                    for partition, replica in described.replicas.items():
+                        move = self._begun.get(partition)
+                        if move is not None and broker in move.adds:
+                            received[broker] += min(replica.size, move.size)
+        self._received = received
+        return received
+
+    def said(self) -> str:
+        left = len(self._waiting) + len(self._under_way)
+        return f"{max(0, self._count - left)} of {self._count} partitions, {len(self._under_way)} on their way"
+
+
+async def _reorder(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
+    """Other preferred leaders, where nothing is copied."""
+    order = {each.partition: each.after for each in plan.moves if not each.adds}
+    if order:
+        results = await admin.alter_partition_reassignments(order)
+        outcome.problems += problems_of(results.errors, right=ALTER)
+        outcome.moved += results.values
+
+
+async def _check(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
+    """Somebody else may have taken moves back. Brokers show the end of a move a moment after the controller."""
+    wanted = {each: plan.after[each] for each in outcome.moved}
+    until = time.monotonic() + _SHOWN_S
+    while wanted:
+        described = await admin.describe_topics(list(dict.fromkeys(each.topic for each in wanted)))
+        there = {
+            TopicPartition(topic.name, each.partition): tuple(each.replicas)
+            for topic in described.values.values()
+            for each in topic.partitions
+        }
+        # A topic that has been deleted meanwhile needs no move.
+        wanted = {each: after for each, after in wanted.items() if each in there and there[each] != after}
+        if time.monotonic() > until:
+            break
+        if wanted:
+            await asyncio.sleep(_POLL_S[0])
+    for each, after in sorted(wanted.items()):
+        outcome.moved.remove(each)
+        text = f"it is on {ids(there[each])} and not on {ids(after)}, and nothing is under way"
+        outcome.problems.append(Problem(text, str(each), advice="was it taken back? The same command begins it again"))
+
+
+async def _elect(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
+    """Preferred leaders take office, as far as they can."""
+    from barnabas.clients.admin import ElectionType
+
+    wanted = {*plan.elections, *(each.partition for each in plan.moves)} & {*plan.elections, *outcome.moved}
+    if not wanted:
+        return
+    results = await admin.elect_leaders(ElectionType.PREFERRED, sorted(wanted), wait=True)
+    outcome.elected = sum(results.values.values())
+    missing = {
+        each: error
+        for each, error in results.errors.items()
+        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # It has been deleted meanwhile.
+    }
+    advice = {ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "it leads when it has caught up: the same command elects it"}
+    outcome.problems += problems_of(missing, right=ALTER, advice=advice)

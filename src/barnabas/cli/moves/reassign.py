@@ -1,0 +1,399 @@
+"""``barnabas reassign generate|execute|verify|list|cancel``: partitions move to other brokers and directories."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.arguments.cluster_app import cluster_app, main_of
+from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Count, Flag, Long, UsageError
+from barnabas.cli.arguments.partition_files import Move, moves_document
+from barnabas.cli.moves.reassignment import (
+    ALTER,
+    Rates,
+    Stage,
+    ids,
+    look,
+    move_directories,
+    objections,
+    throttle,
+    throttles,
+    unthrottle,
+)
+from barnabas.cli.moves.reassignment_arguments import parse_rates, wanted_of
+from barnabas.cli.output.advice import problems_of
+from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+from barnabas.common.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient
+
+__all__ = ["app", "main"]
+
+app = cluster_app(
+    "reassign",
+    "Move partitions to other brokers and directories, and change how many replicas they have.\n\n"
+    "`generate` shows where they would be; `execute` begins to move them; `verify` tells whether they are there.",
+)
+main = main_of(app)
+
+_DESCRIBE = "DESCRIBE on Cluster"
+_POLL_S = (0.2, 2.0)
+
+
+@app.command
+def generate(
+    *,
+    topics_to_move_json_file: str | None = None,
+    topic: list[str] | None = None,
+    broker_list: str | None = None,
+    replication_factor: Count | None = None,
+    disable_rack_aware: Flag = False,
+    options: ClusterOptions | None = None,
+) -> int:
+    """Show where partitions would be if brokers had equally many, with as few moves as that takes.
+
+    With --output json it is a file for execute, and for Kafka's tool; "current" in it is how it is now.
+
+    For example:
+
+        barnabas reassign generate --topic orders --broker-list 1,2,3
+        barnabas reassign generate --topics-to-move-json-file topics.json --broker-list 2,3 --output json > plan.json
+        barnabas reassign generate --topic orders --replication-factor 3
+
+    Parameters
+    ----------
+    topics_to_move_json_file
+        A file of Kafka's: {"version": 1, "topics": [{"topic": "orders"}]}. - is the standard input.
+    topic
+        A topic, or some of its partitions as in orders:0,2. May be repeated.
+    broker_list
+        The brokers that may be used, as in 1,2,3; without it, all that are alive.
+    replication_factor
+        How many replicas each partition is to have; without it, as many as it has.
+    disable_rack_aware
+        Pay no regard to racks.
+    """
+    wanted = wanted_of(
+        topics_to_move_json_file=topics_to_move_json_file, topic=topic, broker_list=broker_list,
+        replication_factor=replication_factor, disable_rack_aware=disable_rack_aware,
+    )  # fmt: skip
+
+    async def work(admin: AdminClient) -> Answer:
+        stage = await look(admin, wanted.topic_names)
+        if stage.problems:
+            return Answer({}, problems=stage.problems)
+        moves = wanted.moves(stage)
+        planned = {partition: move.replicas for partition, move in moves.items()}
+        document = moves_document(planned) | {"current": moves_document({each: stage.replicas[each] for each in moves})}
+        different = sorted(each for each in moves if planned[each] != stage.replicas[each])
+        notes = [f"{len(moves) - len(different)} of {len(moves)} partitions stay as they are"]
+        if different:
+            notes.append("--output json makes a file of it for 'barnabas reassign execute --reassignment-json-file'")
+        return Answer(document, [_plan_sheet(stage, moves, different)] if different else [], notes)
+
+    return (options or ClusterOptions()).run(work, right=_DESCRIBE)
+
+
+@app.command
+def execute(
+    *,
+    reassignment_json_file: str | None = None,
+    topic: list[str] | None = None,
+    broker_list: str | None = None,
+    replicas: str | None = None,
+    replication_factor: Count | None = None,
+    disable_rack_aware: Flag = False,
+    additional: Flag = False,
+    disallow_replication_factor_change: Flag = False,
+    throttle: Long | None = None,
+    replica_alter_log_dirs_throttle: Long | None = None,
+    rollback_file: str | None = None,
+    wait: Flag = False,
+    options: ChangeOptions | None = None,
+) -> int:
+    """Begin to move partitions: those of a file, or of topics.
+
+    Nothing is begun if something speaks against one of them. What is copied goes on after this command; --wait
+    stays until it has ended.
+
+    For example:
+
+        barnabas reassign execute --reassignment-json-file plan.json --throttle 50000000
+        barnabas reassign execute --topic orders --broker-list 2,3 --wait
+        barnabas reassign execute --topic orders:0 --replicas 3,1 --dry-run
+        barnabas reassign execute --topic orders --replication-factor 3 --rollback-file before.json
+
+    Parameters
+    ----------
+    reassignment_json_file
+        A file of Kafka's or of generate: {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas":
+        [1, 2], "log_dirs": ["any", "/data/2"]}]}; log_dirs may be left out. - is the standard input.
+    topic
+        Instead of a file: a topic, or some of its partitions as in orders:0,2. May be repeated.
+    broker_list
+        With --topic: spread equally over these brokers, as generate does; without it, over all that are alive.
+    replicas
+        With --topic: exactly these brokers for each of the partitions, the preferred leader first, as in 3,1.
+    replication_factor
+        With --topic: how many replicas each partition is to have.
+    disable_rack_aware
+        With --topic: pay no regard to racks.
+    additional
+        Also if other moves are under way; those of the same partitions are replaced. Changes throttles, too.
+    disallow_replication_factor_change
+        Refuse moves that would change how many replicas a partition has.
+    throttle
+        How many bytes a second each broker may copy from and to others, until verify or --wait sees the end.
+    replica_alter_log_dirs_throttle
+        How many bytes a second each broker may copy between its own directories, in the same way.
+    rollback_file
+        Write how it is now into this file, which execute reads to go back. It must not be there yet.
+    wait
+        Return when everything is where it should be, and end the throttles.
+    """
+    options = options or ChangeOptions()
+    dry_run, timeout = options.dry_run, options.timeout
+    rates = parse_rates(throttle, replica_alter_log_dirs_throttle)
+    wanted = wanted_of(
+        reassignment_json_file=reassignment_json_file, topic=topic, broker_list=broker_list, replicas=replicas,
+        replication_factor=replication_factor, disable_rack_aware=disable_rack_aware,
+    )  # fmt: skip
+
+    async def work(admin: AdminClient) -> Answer:
+        from barnabas.protocol.api_keys import ApiKey
+
+        stage = await look(admin, wanted.topic_names)
+        moves = {} if stage.problems and not wanted.by_file else wanted.moves(stage)
+        problems = objections(stage, moves, additional=additional, keeps_factor=disallow_replication_factor_change)
+        if any(list(move.directories()) for move in moves.values()):
+            await admin.require_api(ApiKey.ALTER_REPLICA_LOG_DIRS)
+        if problems:
+            return change_answer([], problems, dry_run=dry_run)
+        if rollback_file is not None and not dry_run:
+            _write_rollback(rollback_file, stage, moves)
+        answer = await _begin(admin, stage, moves, rates, dry_run=dry_run, keeps=disallow_replication_factor_change)
+        if wait and not dry_run and not answer.problems:
+            left = await _wait(admin, moves, timeout)
+            answer.problems = left
+            if not left:
+                await admin.await_replicas({each: move.replicas for each, move in moves.items()})
+                _, answer.problems = await unthrottle(admin, wanted.topic_names, dry_run=False)
+                answer.notes = [*answer.notes, "everything is where it should be"]
+        elif not dry_run and answer.document["changes"] and not answer.problems:
+            answer.notes = [*answer.notes, "'barnabas reassign list' shows what is still on its way"]
+        return answer
+
+    return options.run(work, right=ALTER)
+
+
+@app.command
+def verify(
+    *,
+    reassignment_json_file: str | None = None,
+    topic: list[str] | None = None,
+    preserve_throttles: Flag = False,
+    options: ChangeOptions | None = None,
+) -> int:
+    """Tell for each partition whether it is where it should be, and end the throttles if nothing moves any more.
+
+    The exit status is 3 while something is still on its way.
+
+    For example:
+
+        barnabas reassign verify --reassignment-json-file plan.json
+        barnabas reassign verify --topic orders --preserve-throttles
+
+    Parameters
+    ----------
+    reassignment_json_file
+        The file that execute was given. - is the standard input.
+    topic
+        Instead of a file: a topic, or some of its partitions as in orders:0,2. May be repeated.
+    preserve_throttles
+        Leave throttles as they are.
+    """
+    from barnabas.cli.moves.reassignment_state import verified_answer
+
+    options = options or ChangeOptions()
+    dry_run = options.dry_run
+    wanted = wanted_of(reassignment_json_file=reassignment_json_file, topic=topic)
+
+    async def work(admin: AdminClient) -> Answer:
+        return await verified_answer(admin, wanted, frees=not preserve_throttles, dry_run=dry_run)
+
+    return options.run(work, right=_DESCRIBE)
+
+
+@app.command(name="list")
+def list_(*, topic: list[str] | None = None, options: ClusterOptions | None = None) -> int:
+    """List the moves that are under way.
+
+    For example:
+
+        barnabas reassign list
+        barnabas reassign list --topic orders --output json
+
+    Parameters
+    ----------
+    topic
+        Only moves of this topic, or of some of its partitions as in orders:0,2. May be repeated.
+    """
+    from barnabas.cli.moves.reassignment_arguments import is_meant
+    from barnabas.cli.moves.reassignment_state import listed_answer
+
+    topics = wanted_of(topic=topic).topics if topic else None
+
+    async def work(admin: AdminClient) -> Answer:
+        moving = await admin.list_partition_reassignments()
+        return listed_answer({tp: each for tp, each in moving.items() if topics is None or is_meant(tp, topics)})
+
+    return (options or ClusterOptions()).run(work, right=_DESCRIBE)
+
+
+@app.command
+def cancel(
+    *,
+    reassignment_json_file: str | None = None,
+    topic: list[str] | None = None,
+    all: Flag = False,
+    preserve_throttles: Flag = False,
+    options: ChangeOptions | None = None,
+) -> int:
+    """Take back moves that are under way: the partitions stay on the brokers that they were on. Throttles end.
+
+    For example:
+
+        barnabas reassign cancel --reassignment-json-file plan.json
+        barnabas reassign cancel --topic orders:0 --dry-run
+        barnabas reassign cancel --all
+
+    Parameters
+    ----------
+    reassignment_json_file
+        The file that execute was given. - is the standard input.
+    topic
+        Instead of a file: a topic, or some of its partitions as in orders:0,2. May be repeated.
+    all
+        Everything that is under way.
+    preserve_throttles
+        Leave throttles as they are.
+    """
+    from barnabas.cli.moves.reassignment_state import cancelled_answer
+
+    if all and (reassignment_json_file or topic):
+        raise UsageError("--all is everything: leave --reassignment-json-file and --topic out")
+    wanted = None if all else wanted_of(reassignment_json_file=reassignment_json_file, topic=topic)
+    options = options or ChangeOptions()
+    dry_run = options.dry_run
+
+    async def work(admin: AdminClient) -> Answer:
+        return await cancelled_answer(admin, wanted, frees=not preserve_throttles, dry_run=dry_run)
+
+    return options.run(work, right=ALTER)
+
+
+async def _begin(
+    admin: AdminClient, stage: Stage, moves: Mapping[TopicPartition, Move], rates: Rates, *, dry_run: bool, keeps: bool
+) -> Answer:
+    """Throttles first, then where new replicas go, then the moves. If none can be begun, throttles don't stay."""
+    needed = {
+        each: move.replicas
+        for each, move in moves.items()
+        if move.replicas != stage.replicas[each] or each in stage.under_way
+    }
+    settings = throttles(stage, moves, rates)
+    changes, problems = await throttle(admin, settings, dry_run=True)
+    if problems:
+        return change_answer([], problems, dry_run=dry_run)
+    notes = _unchanged_notes(moves, needed)
+    if dry_run:
+        changes += [_reassigned(stage, each, brokers) for each, brokers in sorted(needed.items())]
+        changes += [
+            Change("replica", f"{each} on broker {broker}", "sent", f"to {path}")
+            for each, move in sorted(moves.items())
+            for broker, path in move.directories()
+        ]
+        return change_answer(changes, dry_run=True, notes=notes)
+    changes, problems = await throttle(admin, settings, dry_run=False)
+    if problems:
+        return change_answer(changes, problems, dry_run=False)
+    await _announce_directories(admin, moves, needed)
+    results = await admin.alter_partition_reassignments(needed, allow_replication_factor_change=not keeps)
+    changes += [_reassigned(stage, each, needed[each]) for each in sorted(results.values)]
+    problems = problems_of(results.errors, right=ALTER)
+    if needed and not results.values and not stage.under_way:
+        undone = {each: dict.fromkeys(given) for each, given in settings.items()}
+        _, failed = await throttle(admin, undone, dry_run=False)
+        return change_answer([], [*problems, *failed], dry_run=False, notes=notes)
+    begun = {each: move for each, move in moves.items() if each not in results.errors}
+    sent, failed = await move_directories(admin, begun)
+    return change_answer([*changes, *sent], [*problems, *failed], dry_run=False, notes=notes)
+
+
+async def _announce_directories(
+    admin: AdminClient, moves: Mapping[TopicPartition, Move], needed: Mapping[TopicPartition, Any]
+) -> None:
+    """A broker that will get a replica remembers where to put it, and answers that it is not there yet."""
+    await move_directories(admin, {each: move for each, move in moves.items() if each in needed}, waits=False)
+
+
+def _unchanged_notes(moves: Mapping[TopicPartition, Move], needed: Mapping[TopicPartition, Any]) -> list[str]:
+    same = len(moves) - len(needed)
+    return [f"{same} of {len(moves)} partitions are on these brokers already"] if same else []
+
+
+def _reassigned(stage: Stage, partition: TopicPartition, brokers: Sequence[int]) -> Change:
+    before = stage.replicas[partition]
+    details = f"from {ids(before)} to {ids(brokers)}"
+    more = {
+        "topic": partition.topic, "partition": partition.partition, "replicas": list(brokers),
+        "replicas_before": list(before),
+    }  # fmt: skip
+    return Change("move of", str(partition), "begun", details, more)
+
+
+def _write_rollback(path: str, stage: Stage, moves: Mapping[TopicPartition, Move]) -> None:
+    import json
+
+    document = moves_document({each: stage.replicas[each] for each in moves})
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(json.dumps(document, indent=2) + "\n")
+    except OSError as error:
+        raise ValueError(f"--rollback-file: can't write {path}: {error.strerror}; nothing was begun") from error
+
+
+async def _wait(admin: AdminClient, moves: Mapping[TopicPartition, Move], timeout_s: float | None) -> list[Problem]:
+    """Until none of the moves is under way. Without a --timeout as long as it takes."""
+    from barnabas.cli.moves.reassignment_state import on_their_way
+    from barnabas.cli.output.progress import showing
+
+    until = None if timeout_s is None else time.monotonic() + timeout_s
+    pause_s = _POLL_S[0]
+    with showing(len(moves), "moving partitions") as advance:
+        while True:
+            left = await on_their_way(admin, moves)
+            advance(len(moves) - len(left))
+            if not left:
+                return []
+            if until is not None and time.monotonic() > until:
+                named = ", ".join(map(str, left[:3])) + (", ..." if len(left) > 3 else "")
+                advice = "they go on; 'barnabas reassign verify' tells when they have ended"
+                return [Problem(f"{named} did not get there in {timeout_s:g} s", advice=advice)]
+            await asyncio.sleep(pause_s)
+            pause_s = min(_POLL_S[1], pause_s * 1.5)
+
+
+def _plan_sheet(stage: Stage, moves: Mapping[TopicPartition, Move], different: Sequence[TopicPartition]) -> Any:
+    from barnabas.cli.output.table import Sheet
+
+    sheet = Sheet(columns=("topic", "partition", "now", "then", "copied to"))
+    for each in different:
+        now, then = stage.replicas[each], moves[each].replicas
+        new = [broker for broker in then if broker not in now]
+        sheet.add(each.topic, str(each.partition), ids(now), ids(then), ids(new))
+    sheet.drop_last_column_if_empty()
+    return sheet

@@ -1,0 +1,151 @@
+"""What is meant to be moved: the partitions of a file, or of topics with brokers to spread them over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from barnabas.cli.arguments.cluster_options import UsageError
+from barnabas.cli.arguments.partition_files import Move, read_moves, read_topics
+from barnabas.cli.groups.offset_reset import Topics, parse_topics
+from barnabas.cli.output.advice import UnknownName
+from barnabas.common.topic_name import topic_name_problem
+from barnabas.common.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.cli.moves.reassignment import Rates, Stage
+
+__all__ = ["Wanted", "broker_ids", "is_meant", "parse_rates", "wanted_of"]
+
+_RATE_MIN = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """``by_file`` has moves that are written down; else ``topics`` go to exactly ``replicas``, or are spread."""
+
+    by_file: Mapping[TopicPartition, Move]
+    topics: Topics
+    brokers: tuple[int, ...] | None = None
+    replicas: tuple[int, ...] | None = None
+    factor: int | None = None
+    ignores_racks: bool = False
+
+    @property
+    def topic_names(self) -> list[str]:
+        named = (each.topic for each in self.by_file) if self.by_file else (name for name, _ in self.topics)
+        return list(dict.fromkeys(named))
+
+    def partitions(self, stage: Stage) -> list[TopicPartition]:
+        """Raises UnknownName for a partition that a topic does not have."""
+        if self.by_file:
+            return sorted(self.by_file)
+        for name, numbers in self.topics:
+            for number in numbers or ():
+                if TopicPartition(name, number) not in stage.replicas:
+                    count = sum(1 for each in stage.replicas if each.topic == name)
+                    raise UnknownName(f"{name}-{number}", f"topic {name} has the partitions 0 to {count - 1}")
+        return sorted(each for each in stage.replicas if is_meant(each, self.topics))
+
+    def moves(self, stage: Stage) -> dict[TopicPartition, Move]:
+        """Raises ValueError for what can't be, UnknownName."""
+        if self.by_file:
+            return dict(self.by_file)
+        partitions = self.partitions(stage)
+        if self.replicas is not None:
+            return dict.fromkeys(partitions, Move(self.replicas))
+        from barnabas.placement.replica_spread import spread
+
+        current = {each: _settled(stage, each) for each in partitions}
+        return {each: Move(brokers) for each, brokers in spread(current, self._racks(stage), self.factor).items()}
+
+    def _racks(self, stage: Stage) -> dict[int, str | None]:
+        chosen = sorted(stage.brokers) if self.brokers is None else self.brokers
+        unknown = [each for each in chosen if each not in stage.brokers]
+        if unknown:
+            known = ", ".join(map(str, sorted(stage.brokers)))
+            raise ValueError(f"--broker-list: broker {unknown[0]} is not there; the brokers that are alive are {known}")
+        racks = {each: None if self.ignores_racks else stage.brokers[each] for each in chosen}
+        told = [each for each, rack in racks.items() if rack is not None]
+        if told and len(told) < len(racks):
+            silent = ", ".join(str(each) for each, rack in racks.items() if rack is None)
+            raise ValueError(
+                f"brokers {silent} tell no rack, and others do: give --disable-rack-aware, or set broker.rack"
+            )
+        return racks
+
+
+def wanted_of(
+    *,
+    reassignment_json_file: str | None = None,
+    topics_to_move_json_file: str | None = None,
+    topic: Sequence[str] | None = None,
+    broker_list: str | None = None,
+    replicas: str | None = None,
+    replication_factor: int | None = None,
+    disable_rack_aware: bool = False,
+) -> Wanted:
+    """Raises UsageError for what can't be meant together."""
+    file = reassignment_json_file or topics_to_move_json_file
+    if bool(file) == bool(topic):
+        raise UsageError("which partitions? Give a file, or --topic (and not both)")
+    if reassignment_json_file is not None:
+        if broker_list is not None or replicas is not None or replication_factor is not None:
+            raise UsageError(
+                "--broker-list, --replicas and --replication-factor go with --topic: the file says where to"
+            )
+        return Wanted(read_moves(reassignment_json_file, "--reassignment-json-file"), [])
+    if replicas is not None and (broker_list is not None or replication_factor is not None):
+        raise UsageError("--replicas says everything: leave --broker-list and --replication-factor out")
+    topics: Topics = (
+        parse_topics(topic)
+        if topics_to_move_json_file is None
+        else [(name, None) for name in read_topics(topics_to_move_json_file, "--topics-to-move-json-file")]
+    )
+    for name, _ in topics:
+        problem = topic_name_problem(name)
+        if problem is not None:
+            raise UsageError(f"--topic {name}: {problem}")
+    return Wanted(
+        {}, topics, broker_ids(broker_list, "--broker-list"), broker_ids(replicas, "--replicas"), replication_factor,
+        disable_rack_aware,
+    )  # fmt: skip
+
+
+def parse_rates(between_brokers: int | None, between_directories: int | None) -> Rates:
+    from barnabas.cli.moves.reassignment import Rates
+
+    for option, rate in (
+        ("--throttle", between_brokers),
+        ("--replica-alter-log-dirs-throttle", between_directories),
+    ):
+        if rate is not None and rate < _RATE_MIN:
+            raise UsageError(f"{option} {rate}: these are bytes a second, at least {_RATE_MIN}")
+    return Rates(between_brokers, between_directories)
+
+
+def is_meant(partition: TopicPartition, topics: Topics) -> bool:
+    return any(
+        partition.topic == name and (numbers is None or partition.partition in numbers) for name, numbers in topics
+    )
+
+
+def _settled(stage: Stage, partition: TopicPartition) -> tuple[int, ...]:
+    """Where a partition is, or is going to be."""
+    going = stage.under_way.get(partition)
+    if going is None:
+        return stage.replicas[partition]
+    return tuple(each for each in going.replicas if each not in going.removing_replicas)
+
+
+def broker_ids(text: str | None, option: str) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        found = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(f"{option} {text}: write ids of brokers with commas between, as in 1,2") from None
+    if len(set(found)) < len(found):
+        raise UsageError(f"{option} {text}: a broker is there twice")
+    return found

@@ -1,0 +1,216 @@
+"""How far moves are: ``verify``, ``list`` and ``cancel``, and what ``execute --wait`` waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.arguments.partition_files import Move
+from barnabas.cli.moves.reassignment import ALTER, Stage, ids, look, unthrottle
+from barnabas.cli.output.advice import problems_of
+from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+from barnabas.cli.output.exit_status import DENIED, DONE
+from barnabas.common.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.cli.moves.reassignment_arguments import Wanted
+    from barnabas.clients.admin import AdminClient, PartitionReassignment
+
+__all__ = ["cancelled_answer", "listed_answer", "on_their_way", "verified_answer"]
+
+_COMPLETE, _MOVING, _ELSEWHERE = "complete", "on its way", "elsewhere"
+
+
+async def verified_answer(admin: AdminClient, wanted: Wanted, *, frees: bool, dry_run: bool) -> Answer:
+    from barnabas.cli.output.table import Sheet
+
+    stage = await look(admin, wanted.topic_names)
+    problems = list(stage.problems)
+    missing = {problem.item for problem in problems}
+    sheet = Sheet(columns=("topic", "partition", "state", "replicas", "wanted"))
+    documents = []
+    counts = dict.fromkeys((_COMPLETE, _MOVING, _ELSEWHERE), 0)
+    for partition in [] if problems and not wanted.by_file else wanted.partitions(stage):
+        if partition.topic in missing:
+            continue
+        move = wanted.by_file.get(partition)
+        state = _state(stage, partition, move)
+        counts[state] += 1
+        now = stage.replicas.get(partition, ())
+        then = list(move.replicas) if move is not None else None
+        sheet.add(partition.topic, str(partition.partition), state, ids(now), ids(then or ()))
+        documents.append(
+            {
+                "topic": partition.topic, "partition": partition.partition, "state": state, "replicas": list(now),
+                "wanted": then,
+            }
+        )  # fmt: skip
+        if state == _ELSEWHERE:
+            problems.append(_elsewhere(partition, now, then or ()))
+    directories, more = await _directories(admin, wanted.by_file)
+    for name, state in directories.items():
+        counts[state] += 1
+        documents.append({"replica": name, "state": state})
+    problems += more
+    sheet.drop_last_column_if_empty()
+    notes = [f"replica {name} is {state}" for name, state in directories.items()]
+    document: dict[str, Any] = {"dry_run": dry_run, "partitions": documents, "changes": []}
+    if not counts[_MOVING] and frees and not stage.under_way and not stage.problems:
+        changes, failed = await unthrottle(admin, wanted.topic_names, dry_run=dry_run)
+        problems += failed
+        freed = change_answer(changes, dry_run=dry_run)
+        document["changes"] = freed.document["changes"]
+        if changes:
+            notes.append(f"{len(changes)} throttles {'would be' if dry_run else 'were'} ended")
+    status = DENIED if counts[_MOVING] else DONE
+    return Answer(document, [sheet] if sheet.rows else [], notes, problems, status=status)
+
+
+def listed_answer(moving: Mapping[TopicPartition, PartitionReassignment]) -> Answer:
+    from barnabas.cli.output.table import Sheet
+
+    sheet = Sheet(columns=("topic", "partition", "replicas", "adding", "removing"))
+    for partition, each in sorted(moving.items()):
+        sheet.add(
+            partition.topic, str(partition.partition), ids(each.replicas), ids(each.adding_replicas),
+            ids(each.removing_replicas),
+        )  # fmt: skip
+    document = {
+        "reassignments": [
+            {
+                "topic": partition.topic, "partition": partition.partition, "replicas": list(each.replicas),
+                "adding": list(each.adding_replicas), "removing": list(each.removing_replicas),
+            }
+            for partition, each in sorted(moving.items())
+        ]
+    }  # fmt: skip
+    return Answer(document, [sheet] if moving else [], [] if moving else ["nothing is under way"])
+
+
+async def cancelled_answer(admin: AdminClient, wanted: Wanted | None, *, frees: bool, dry_run: bool) -> Answer:
+    """Partitions that do not move need no cancelling; with ``wanted`` None all that move are meant."""
+    problems: list[Problem] = []
+    notes: list[str] = []
+    if wanted is None:
+        moving = await admin.list_partition_reassignments()
+        topics = list(dict.fromkeys(each.topic for each in moving))
+    else:
+        stage = await look(admin, wanted.topic_names)
+        problems += stage.problems
+        meant = [] if problems and not wanted.by_file else wanted.partitions(stage)
+        moving = {each: stage.under_way[each] for each in meant if each in stage.under_way}
+        topics = [name for name in wanted.topic_names if name not in {problem.item for problem in problems}]
+        notes = [f"{each} is not on its way" for each in meant if each not in moving and each.topic in topics]
+    changes = [_cancelled(each, moving[each]) for each in sorted(moving)]
+    if not dry_run and moving:
+        results = await admin.alter_partition_reassignments(dict.fromkeys(moving))
+        problems += problems_of(results.errors, right=ALTER)
+        changes = [_cancelled(each, moving[each]) for each in sorted(results.values)]
+    if wanted is not None and wanted.by_file:
+        back, failed = await _send_back(admin, wanted.by_file, dry_run=dry_run)
+        changes += back
+        problems += failed
+    if frees and not problems:
+        freed, failed = await unthrottle(admin, topics, dry_run=dry_run)
+        changes += freed
+        problems += failed
+    if not changes and not problems and not notes:
+        notes = ["nothing is under way"]
+    return change_answer(changes, problems, dry_run=dry_run, notes=notes)
+
+
+async def on_their_way(admin: AdminClient, moves: Mapping[TopicPartition, Move]) -> list[TopicPartition]:
+    """Those that are not where they should be yet."""
+    under_way = await admin.list_partition_reassignments(moves)
+    directories, _ = await _future_replicas(admin, moves)
+    return sorted({*under_way, *(TopicPartition(each.topic, each.partition) for each in directories)})
+
+
+def _state(stage: Stage, partition: TopicPartition, move: Move | None) -> str:
+    if partition in stage.under_way:
+        return _MOVING
+    if move is None or stage.replicas.get(partition) == move.replicas:
+        return _COMPLETE
+    return _ELSEWHERE
+
+
+def _elsewhere(partition: TopicPartition, now: tuple[int, ...], wanted: Any) -> Problem:
+    if not now:
+        return Problem("there is no such partition", str(partition), "UNKNOWN_TOPIC_OR_PARTITION")
+    return Problem(
+        f"it is on {ids(now)} and not on {ids(wanted)}, and nothing is under way", str(partition),
+        advice="'barnabas reassign execute' with the same file begins it again",
+    )  # fmt: skip
+
+
+async def _future_replicas(
+    admin: AdminClient, moves: Mapping[TopicPartition, Move]
+) -> tuple[dict[Any, tuple[str, bool]], dict[Any, str]]:
+    """Of the replicas whose directory is said: those that still are copied to another, and where each one is."""
+    from barnabas.clients.admin import TopicPartitionReplica
+
+    wanted = {
+        TopicPartitionReplica(partition.topic, partition.partition, broker): path
+        for partition, move in moves.items()
+        for broker, path in move.directories()
+    }
+    if not wanted:
+        return {}, {}
+    found = await admin.describe_log_dirs(sorted({each.broker_id for each in wanted}), partitions=moves)
+    moving: dict[Any, tuple[str, bool]] = {}
+    at: dict[Any, str] = {}
+    for broker, directories in found.values.items():
+        for path, described in directories.items():
+            for partition, info in described.replicas.items():
+                replica = TopicPartitionReplica(partition.topic, partition.partition, broker)
+                if replica not in wanted:
+                    continue
+                if info.is_future:
+                    moving[replica] = (path, path == wanted[replica])
+                else:
+                    at[replica] = path
+    return moving, at
+
+
+async def _directories(
+    admin: AdminClient, moves: Mapping[TopicPartition, Move]
+) -> tuple[dict[str, str], list[Problem]]:
+    """The state of each replica whose directory is said."""
+    from barnabas.clients.admin import TopicPartitionReplica
+
+    moving, at = await _future_replicas(admin, moves)
+    states: dict[str, str] = {}
+    problems = []
+    for partition, move in sorted(moves.items()):
+        for broker, path in move.directories():
+            replica = TopicPartitionReplica(partition.topic, partition.partition, broker)
+            if replica in moving:
+                states[str(replica)] = _MOVING
+            elif at.get(replica) == path:
+                states[str(replica)] = _COMPLETE
+            else:
+                states[str(replica)] = _ELSEWHERE
+                where = f"it is in {at[replica]}" if replica in at else "it is not there"
+                problems.append(Problem(f"{where} and not in {path}, and nothing is under way", str(replica)))
+    return states, problems
+
+
+async def _send_back(
+    admin: AdminClient, moves: Mapping[TopicPartition, Move], *, dry_run: bool
+) -> tuple[list[Change], list[Problem]]:
+    """Replicas that are copied to the directory of the file stay in the one that they are in."""
+    from barnabas.cli.moves.reassignment import directory_change
+
+    moving, at = await _future_replicas(admin, moves)
+    back = {each: at[each] for each, (_, is_there) in moving.items() if is_there and each in at}
+    if dry_run or not back:
+        return [directory_change(each, path) for each, path in back.items()], []
+    results = await admin.alter_replica_log_dirs(back)
+    changes = [directory_change(each, back[each]) for each in results.values]
+    return changes, problems_of(results.errors, right=ALTER)
+
+
+def _cancelled(partition: TopicPartition, move: PartitionReassignment) -> Change:
+    stays = [each for each in move.replicas if each not in move.adding_replicas]
+    more = {"topic": partition.topic, "partition": partition.partition, "replicas": stays}
+    return Change("move of", str(partition), "cancelled", f"it stays on {ids(stays)}", more)

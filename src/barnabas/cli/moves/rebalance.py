@@ -1,0 +1,101 @@
+"""``barnabas cluster rebalance``: replicas and leaders equally on all brokers, with as few copies as that takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.cli.arguments.cluster_options import ChangeOptions, UsageError
+from barnabas.cli.moves.planned_move import MoveOptions, Moves, cancel, carry_out, usable_racks
+from barnabas.cli.output.answer import Answer, Problem
+from barnabas.common.topic_name import topic_name_problem
+
+if TYPE_CHECKING:
+    from barnabas.cli.moves.cluster_survey import Survey
+    from barnabas.cli.moves.move_plan import MovePlan
+    from barnabas.clients.admin import AdminClient
+
+__all__ = ["rebalance"]
+
+
+def rebalance(
+    *,
+    topic: list[str] | None = None,
+    moves: MoveOptions | None = None,
+    options: ChangeOptions | None = None,
+) -> int:
+    """Give brokers equally many replicas, bytes and leaders, with as few copies as that takes.
+
+    It shows the plan, and on a terminal asks before it begins. It ends when everything is moved and the throttle is
+    off. When it is stopped, moves under way go on in the cluster, and the same command does what is left.
+
+    For example:
+
+        barnabas cluster rebalance --dry-run
+        barnabas cluster rebalance --throttle 50000000
+        barnabas cluster rebalance --topic orders --topic payments --yes
+        barnabas cluster rebalance --cancel
+
+    Parameters
+    ----------
+    topic
+        Only partitions of this topic move; the others count. May be repeated.
+    """
+    moves, options = moves or MoveOptions(), options or ChangeOptions()
+    for name in topic or ():
+        problem = topic_name_problem(name)
+        if problem is not None:
+            raise UsageError(f"--topic {name}: {problem}")
+    moves.brokers(), moves.rate()
+    chosen, dry_run = None if topic is None else set(topic), options.dry_run
+
+    def unknown(found: Survey) -> list[Problem]:
+        from barnabas.cli.output.advice import nearest
+
+        known = {each.topic for each in found.replicas}
+        return [
+            Problem("there is no topic of this name", name, advice=f"did you mean {near}?" if near else "")
+            for name in sorted((chosen or set()) - known)
+            for near in [nearest(name, known)]
+        ]
+
+    async def work(admin: AdminClient) -> Answer:
+        if moves.cancel:
+            return await cancel(admin, lambda _: True, dry_run=dry_run)
+        done = ["brokers have equally much, as far as racks and sizes allow"]
+        wanted = Moves(lambda found: _plan(found, moves, chosen), moves, options, done, problems=unknown, notes=_absent)
+        return await carry_out(admin, wanted)
+
+    return options.run(work, right="ALTER on Cluster")
+
+
+def _absent(found: Survey) -> list[str]:
+    held = {each for brokers in found.replicas.values() for each in brokers}
+    return [
+        f"broker {each} is not alive and keeps its replicas; 'barnabas cluster drain {each}' would move them"
+        for each in sorted(held - found.brokers.keys())
+    ]
+
+
+def _plan(found: Survey, moves: MoveOptions, topics: set[str] | None) -> MovePlan:
+    from barnabas.cli.moves.move_plan import MovePlan
+    from barnabas.placement.cluster_model import ClusterState
+    from barnabas.placement.replica_balance import rebalance
+
+    usable = usable_racks(found, moves)
+    racks = {each: None if moves.disable_rack_aware else rack for each, rack in found.brokers.items()}
+    stays = {
+        each
+        for each in found.replicas
+        if each in found.under_way or found.leaders[each] is None or (topics is not None and each.topic not in topics)
+    }
+    closed = found.cordoned | (found.brokers.keys() - usable.keys())
+    planned = rebalance(ClusterState(racks, found.replicas, found.sizes, found.leaders, frozenset(stays), closed))
+    after = {**found.replicas, **{each.partition: each.after for each in planned}}
+    moved = {each.partition for each in planned}
+    elections = [
+        each
+        for each in sorted(after)
+        if each not in moved and each not in stays and found.leaders[each] != after[each][0]
+        and after[each][0] in found.brokers
+    ]  # fmt: skip
+    return MovePlan(found, planned, elections)

@@ -1,0 +1,65 @@
+"""The throttle of moves, found in the cluster: so a command that was stopped is gone on with, and ended, by another.
+
+Kafka's settings hold a rate for each broker, and for each topic the replicas that it is meant for. Somebody who wants
+it for all replicas writes ``*``: then it is not one of moves, and we leave it alone with the rates that go with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from barnabas.cli.arguments.config_resources import resource_problems
+from barnabas.cli.arguments.topic_selection import topic_names
+from barnabas.cli.moves.reassignment import FOLLOWER_RATE, FOLLOWERS, LEADER_RATE, LEADERS, throttle
+from barnabas.cli.output.answer import Change, Problem
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient, ConfigResource
+
+__all__ = ["FoundThrottle", "end_throttle", "find_throttle"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundThrottle:
+    """``settings`` are what is to be deleted when nothing moves any more; ``lasting`` topics are throttled for good.
+
+    ``rate`` is that of the moves, in bytes a second; None if there is none, or brokers have different ones.
+    """
+
+    settings: dict[ConfigResource, dict[str, None]] = field(default_factory=dict)
+    rate: int | None = None
+    lasting: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+async def find_throttle(admin: AdminClient) -> FoundThrottle:
+    from barnabas.clients.admin import ConfigResource, ConfigResourceType, ConfigSource
+
+    brokers = [node.id for node in (await admin.describe_cluster()).nodes]
+    resources = [*map(ConfigResource.topic, await topic_names(admin)), *map(ConfigResource.broker, brokers)]
+    found = await admin.describe_configs(resources, keys=[LEADERS, FOLLOWERS, LEADER_RATE, FOLLOWER_RATE])
+    settings: dict[ConfigResource, dict[str, None]] = {}
+    rates: set[str] = set()
+    lasting = []
+    for resource, config in found.values.items():
+        own = (ConfigSource.TOPIC_CONFIG, ConfigSource.DYNAMIC_BROKER_CONFIG)
+        entries = [each for each in config.entries.values() if each.source in own]
+        if any(each.name in (LEADERS, FOLLOWERS) and each.value == "*" for each in entries):
+            lasting.append(resource.name)
+        elif entries:
+            settings[resource] = dict.fromkeys(each.name for each in entries)
+            rates |= {each.value or "" for each in entries if each.name in (LEADER_RATE, FOLLOWER_RATE)}
+    if lasting:
+        settings = {each: keys for each, keys in settings.items() if each.type == ConfigResourceType.TOPIC}
+        rates = set()
+    problems = await resource_problems(admin, found.errors, "DESCRIBE_CONFIGS")
+    rate = int(next(iter(rates))) if len(rates) == 1 else None
+    return FoundThrottle(settings, rate, tuple(lasting), tuple(problems))
+
+
+async def end_throttle(admin: AdminClient, *, dry_run: bool) -> tuple[list[Change], list[Problem]]:
+    """What moves have left in the settings of all topics and brokers."""
+    found = await find_throttle(admin)
+    changes, problems = await throttle(admin, found.settings, dry_run=dry_run)
+    return changes, [*found.problems, *problems]

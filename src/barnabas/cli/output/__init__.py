@@ -1,0 +1,1 @@
+"""What a command returns: tables, documents, advice, progress, exit statuses."""

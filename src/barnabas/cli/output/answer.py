@@ -1,0 +1,115 @@
+"""What a command answers: tables for people; the same as one JSON or YAML document for programs.
+
+What failed goes to the standard error in words, with what to do next, and into the document as ``errors``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas.cli.output.exit_status import DONE, FAILED
+from barnabas.cli.output.table import Sheet, show
+from barnabas.common.printable import printable
+
+__all__ = ["Answer", "Change", "Problem", "as_json", "as_yaml", "change_answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that failed. ``code`` is Kafka's name of the error, if it came from the cluster."""
+
+    text: str
+    item: str = ""
+    code: str = ""
+    advice: str = ""
+
+    def lines(self) -> list[str]:
+        about = f"{self.item}: " if self.item else ""
+        code = f" ({self.code})" if self.code and self.code not in self.text else ""
+        said = [f"{about}{self.text}{code}"]
+        return [*said, f"  next: {self.advice}"] if self.advice else said
+
+    def document(self) -> dict[str, str]:
+        parts = {"item": self.item, "code": self.code, "message": self.text, "advice": self.advice}
+        return {key: value for key, value in parts.items() if value}
+
+
+@dataclass(slots=True)
+class Answer:
+    """``document`` is for programs; ``sheets`` and ``notes`` say the same to people."""
+
+    document: dict[str, Any]
+    sheets: Sequence[Sheet] = ()
+    notes: Sequence[str] = ()
+    problems: Sequence[Problem] = ()
+    text: str = ""
+    """Printed as it is instead of ``sheets``, for people and files alike."""
+    status: int = DONE
+    """The exit status unless something failed."""
+    late: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    """Parts of the document that take long: made when it is printed, in the place of what stands there."""
+
+    def give(self, command: str, output: str) -> int:
+        """Print it, and return the exit status."""
+        if output == "table":
+            sys.stdout.write(self.text)
+            for index, sheet in enumerate(self.sheets):
+                if index:
+                    sys.stdout.write("\n")
+                show(sheet)
+        else:
+            document = self.document | {name: make() for name, make in self.late.items()}
+            document |= {"errors": [each.document() for each in self.problems]}
+            sys.stdout.write(as_json(document) if output == "json" else as_yaml(document))
+        sys.stdout.flush()
+        for note in self.notes:
+            sys.stderr.write(f"note: {printable(note)}\n")
+        for problem in self.problems:
+            first, *rest = problem.lines()
+            sys.stderr.write(f"{command}: {printable(first)}\n")
+            sys.stderr.writelines(f"{printable(line)}\n" for line in rest)
+        return FAILED if self.problems else self.status
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that was changed, or would be: ``done`` is a participle (created), ``more`` goes into the document."""
+
+    kind: str
+    name: str
+    done: str
+    details: str = ""
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+def change_answer(
+    changes: Sequence[Change], problems: Sequence[Problem] = (), *, dry_run: bool, notes: Sequence[str] = ()
+) -> Answer:
+    """The same words for every change, made or tried."""
+    sheet = Sheet()
+    for each in changes:
+        details = f" ({each.details})" if each.details else ""
+        sheet.add(f"{each.kind} {each.name}".rstrip(), f"{'would be ' if dry_run else ''}{each.done}{details}")
+    document = {
+        "dry_run": dry_run,
+        "changes": [{each.kind.replace(" ", "_"): each.name, "change": each.done, **each.more} for each in changes],
+    }
+    said = list(notes)
+    if dry_run:
+        said.append("nothing was changed")
+    return Answer(document, [sheet] if changes else [], said, problems)
+
+
+def as_json(document: Mapping[str, Any]) -> str:
+    import json
+
+    return json.dumps(document, indent=2) + "\n"
+
+
+def as_yaml(document: Mapping[str, Any]) -> str:
+    import yaml
+
+    return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))

@@ -1,0 +1,80 @@
+"""What the caller itself may do, as the cluster says in its describe calls (KIP-430), without a right on the cluster.
+
+Nothing is said about topics and groups that the caller may not describe: they are as good as absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.access.acl_text import operation_word
+from barnabas.cli.output.advice import problems_of
+from barnabas.cli.output.answer import Answer
+from barnabas.cli.output.progress import in_steps
+from barnabas.cli.output.table import Sheet
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient
+    from barnabas.common.acl import AclOperation
+
+__all__ = ["add_operations", "mine_answer", "operation_names", "operations_sheet"]
+
+_PER_STEP = 200
+
+
+def operation_names(operations: Collection[AclOperation] | None) -> list[str] | None:
+    """Names in the order of their codes; None where the node did not say."""
+    return None if operations is None else [operation_word(operation) for operation in sorted(operations)]
+
+
+def operations_sheet(rows: Sequence[tuple[str, Collection[AclOperation] | None]]) -> Sheet:
+    sheet = Sheet(columns=("resource", "you may"))
+    for resource, operations in rows:
+        names = operation_names(operations)
+        sheet.add(resource, "unknown" if names is None else ", ".join(names) or "nothing")
+    return sheet
+
+
+def add_operations(
+    answer: Answer, documents: Sequence[dict[str, Any]], rows: Sequence[tuple[str, Collection[AclOperation] | None]]
+) -> Answer:
+    """Show the operations of what ``answer`` describes; ``documents`` and ``rows`` are in one order."""
+    for document, (_, operations) in zip(documents, rows, strict=True):
+        document["authorized_operations"] = operation_names(operations)
+    if rows:
+        answer.sheets = [*answer.sheets, operations_sheet(rows)]
+    return answer
+
+
+async def mine_answer(admin: AdminClient, topics: Sequence[str] | None, groups: Sequence[str] | None) -> Answer:
+    """``topics`` and ``groups`` by name; None for all that the caller may describe."""
+    # Nothing at all means that DESCRIBE on the cluster is missing, and with it the answer.
+    cluster = (await admin.describe_cluster(include_authorized_operations=True)).authorized_operations or None
+    if topics is None:
+        topics = [topic.name async for topic in admin.list_topics(include_internal=True)]
+    if groups is None:
+        groups = [group.group_id for group in (await admin.list_groups()).groups]
+    by_topic: dict[str, Collection[AclOperation] | None] = {}
+    by_group: dict[str, Collection[AclOperation] | None] = {}
+    problems = []
+    for names in in_steps(list(topics), _PER_STEP, "describing topics"):
+        topic_results = await admin.describe_topics(names, include_authorized_operations=True)
+        by_topic |= {topic.name: topic.authorized_operations for topic in topic_results.values.values()}
+        problems += problems_of(topic_results.errors, right="DESCRIBE on Topic:{item}")
+    for names in in_steps(list(groups), _PER_STEP, "describing groups"):
+        group_results = await admin.describe_groups(names, include_authorized_operations=True)
+        by_group |= {group.group_id: group.authorized_operations for group in group_results.values.values()}
+        problems += problems_of(group_results.errors, right="DESCRIBE on Group:{item}")
+    rows: list[tuple[str, Collection[AclOperation] | None]] = [("Cluster:kafka-cluster", cluster)]
+    rows += [(f"Topic:{name}", by_topic[name]) for name in sorted(by_topic)]
+    rows += [(f"Group:{name}", by_group[name]) for name in sorted(by_group)]
+    document = {
+        "cluster": operation_names(cluster),
+        "topics": [{"topic": name, "operations": operation_names(by_topic[name])} for name in sorted(by_topic)],
+        "groups": [{"group": name, "operations": operation_names(by_group[name])} for name in sorted(by_group)],
+    }
+    notes = []
+    if cluster is None:
+        notes.append("the cluster says what you may do on it only to those with DESCRIBE on it")
+    return Answer(document, [operations_sheet(rows)], notes, problems)

@@ -1,0 +1,1 @@
+"""``barnabas quorum``: the controllers and their voters."""

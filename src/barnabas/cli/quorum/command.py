@@ -1,0 +1,132 @@
+"""``barnabas quorum describe``: who leads the controllers, and who follows how closely.
+
+``add-controller`` and ``remove-controller`` are in quorum_voters.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.arguments.cluster_app import cluster_app, main_of
+from barnabas.cli.arguments.cluster_options import ClusterOptions, Flag
+from barnabas.cli.output.answer import Answer
+from barnabas.cli.quorum.voters import add_controller, remove_controller
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient, QuorumInfo, ReplicaState
+
+__all__ = ["app", "main"]
+
+app = cluster_app("quorum", "Describe the quorum of the controllers, and add and remove voters.")
+main = main_of(app)
+app.command(add_controller, name="add-controller")
+app.command(remove_controller, name="remove-controller")
+
+
+@app.command
+def describe(
+    *,
+    status: Flag = False,
+    replication: Flag = False,
+    human_readable: Flag = False,
+    options: ClusterOptions | None = None,
+) -> int:
+    """Show the leader, the voters and the observers of the metadata log.
+
+    For example:
+
+        barnabas quorum describe
+        barnabas quorum describe --status --bootstrap-controller localhost:9093
+        barnabas quorum describe --replication --human-readable
+
+    Parameters
+    ----------
+    status
+        Only the leader and how far the log is.
+    replication
+        Only how far each replica is.
+    human_readable
+        Moments as dates instead of milliseconds since 1970.
+    """
+    both = status == replication
+
+    async def work(admin: AdminClient) -> Answer:
+        found = await admin.describe_quorum()
+        sheets = []
+        if status or both:
+            sheets.append(_status(found))
+        if replication or both:
+            sheets.append(_replication(found, human_readable=human_readable))
+        return Answer(_document(found), sheets)
+
+    return (options or ClusterOptions()).run(work, right="DESCRIBE on Cluster")
+
+
+def _lag(found: QuorumInfo, replica: ReplicaState) -> int:
+    leader = next((each.log_end_offset for each in found.voters if each.replica_id == found.leader_id), 0)
+    return max(0, leader - replica.log_end_offset)
+
+
+def _status(found: QuorumInfo) -> Any:
+    from barnabas.cli.output.table import Sheet
+
+    sheet = Sheet()
+    followers = [_lag(found, each) for each in found.voters if each.replica_id != found.leader_id]
+    sheet.add("leader", str(found.leader_id))
+    sheet.add("leader epoch", str(found.leader_epoch))
+    sheet.add("high watermark", str(found.high_watermark))
+    sheet.add("most a voter lags", str(max(followers, default=0)))
+    sheet.add("voters", ", ".join(str(each.replica_id) for each in found.voters))
+    sheet.add("observers", ", ".join(str(each.replica_id) for each in found.observers) or "none")
+    return sheet
+
+
+def _replication(found: QuorumInfo, *, human_readable: bool) -> Any:
+    from barnabas.cli.output.table import Sheet
+
+    sheet = Sheet(columns=("node", "role", "directory", "log end offset", "lag", "last fetch", "last caught up"))
+    for replicas, role in ((found.voters, "follower"), (found.observers, "observer")):
+        for each in replicas:
+            is_leader = role == "follower" and each.replica_id == found.leader_id
+            sheet.add(
+                str(each.replica_id), "leader" if is_leader else role, str(each.directory_id), str(each.log_end_offset),
+                str(_lag(found, each)), _moment(each.last_fetch_timestamp_ms, human_readable=human_readable),
+                _moment(each.last_caught_up_timestamp_ms, human_readable=human_readable),
+            )  # fmt: skip
+    return sheet
+
+
+def _moment(timestamp_ms: int | None, *, human_readable: bool) -> str:
+    if timestamp_ms is None:
+        return "unknown"
+    if not human_readable:
+        return str(timestamp_ms)
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
+
+
+def _document(found: QuorumInfo) -> dict[str, Any]:
+    def replica(each: ReplicaState) -> dict[str, Any]:
+        return {
+            "id": each.replica_id,
+            "directory_id": str(each.directory_id),
+            "log_end_offset": each.log_end_offset,
+            "lag": _lag(found, each),
+            "last_fetch_timestamp_ms": each.last_fetch_timestamp_ms,
+            "last_caught_up_timestamp_ms": each.last_caught_up_timestamp_ms,
+        }
+
+    return {
+        "leader": found.leader_id,
+        "leader_epoch": found.leader_epoch,
+        "high_watermark": found.high_watermark,
+        "voters": [replica(each) for each in found.voters],
+        "observers": [replica(each) for each in found.observers],
+        "nodes": [
+            {
+                "id": node.id,
+                "endpoints": [{"listener": e.listener, "host": e.host, "port": e.port} for e in node.endpoints],
+            }
+            for node in found.nodes
+        ],
+    }

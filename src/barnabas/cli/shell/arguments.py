@@ -1,0 +1,167 @@
+"""The command line of ``barnabas shell``: which metadata, of which moment, and perhaps one command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NoReturn
+
+from barnabas.storage.metadata_point_in_time import Moment
+
+__all__ = ["HELP", "ShellArguments", "parse_arguments"]
+
+USAGE_ERROR = 2
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_USAGE = """\
+usage: barnabas shell [options] (PATH | --directory DIR | --snapshot FILE) [command ...]
+       barnabas shell [options] --bootstrap-controller HOST:PORT [command ...]
+"""
+
+HELP = f"""\
+{_USAGE}
+Look at the metadata of a node: a snapshot file, a metadata log directory, or a log directory
+with one in it; or at that of running controllers. Nothing is written, and the node may run.
+
+  -d, --directory DIR  the (metadata) log directory of a node
+  -s, --snapshot FILE  a snapshot of the metadata, or bootstrap.checkpoint
+  --bootstrap-controller HOST:PORT
+                       controllers, with commas between: each command shows what is committed
+                       when it runs. The user needs CLUSTER_ACTION on the cluster.
+  --command-config FILE
+                       Kafka's client properties for that: TLS, SASL, time-outs
+  --at-offset N        the state after the record at offset N, in place of the newest
+  --at-time TIME       the state at this time of the log: 2026-01-31T12:30:00.000 (UTC, or with
+                       +01:00 for a zone), or milliseconds since 1970
+  --show-secrets       print what is [hidden] otherwise: salts and keys of SCRAM credentials,
+                       and configs of brokers that are passwords or that nobody knows
+  -h, --help           print this
+
+Without a command, commands are read: at a prompt, or one for each line of the standard input.
+
+  ls, cat, cd, pwd     as for files; paths may have patterns: ls /image/t*
+  find, tree           everything below a path, without and with what is in files
+  history [N]          the commands so far, or the last N; help tells the others
+
+Paths are those of Kafka's metadata shell, and /acl/id/<uuid>, /acl/principal/<principal>/<uuid>.
+
+  barnabas shell /var/lib/barnabas cat /acl/id/81nmSKGVT1m299Y5Hlzhgw
+  barnabas shell --at-time 2026-01-31T12:30:00 /var/lib/barnabas ls /acl/principal/User:alice
+  barnabas shell --snapshot 00000000000000003786-0000000001.checkpoint tree /image/topics/byName/orders
+  echo 'ls /image' | barnabas shell /var/lib/kafka
+
+An earlier moment is shown from the newest snapshot before it and the log up to it, as far back as
+the directory keeps both; the error for another one says how far that is. Controllers are only
+asked for the newest.
+
+Exit status: 0 done, 1 a command failed or nothing can be read, 2 the command line makes no sense.
+"""
+
+_NO_BROKER = (
+    "--bootstrap-server: brokers don't serve the metadata log; give controllers with --bootstrap-controller, or the "
+    "log directory of a node on its host"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShellArguments:
+    path: str
+    """Empty when controllers are asked."""
+    moment: Moment | None
+    show_secrets: bool
+    words: Sequence[str]
+    """One command; none when commands are to be read."""
+    controllers: str = ""
+    command_config: str | None = None
+
+
+class _Parser(argparse.ArgumentParser):
+    def format_help(self) -> str:
+        return HELP
+
+    def format_usage(self) -> str:
+        return _USAGE
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(USAGE_ERROR, f"{self.prog}: {message}\n")
+
+
+class _Refused(argparse.Action):
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: object, values: object, option_string: str | None = None
+    ) -> None:
+        parser.error(_NO_BROKER)
+
+
+def parse_arguments(arguments: Sequence[str]) -> ShellArguments:
+    """Ends the process with status 2 when they make no sense."""
+    parser = _parser()
+    parsed = parser.parse_args(arguments)
+    words: list[str] = parsed.words
+    path = parsed.directory or parsed.snapshot
+    if parsed.bootstrap_controller:
+        return _of_controllers(parser, parsed)
+    if parsed.command_config:
+        parser.error("argument --command-config: is for --bootstrap-controller")
+    if path is None:
+        if not words:
+            parser.error("which metadata? Give a log directory, a metadata log directory or a snapshot file")
+        path, *words = words
+        if words and words[0].startswith("-"):  # Options may follow the path too.
+            words = parser.parse_args(words, parsed).words
+            if parsed.directory or parsed.snapshot:
+                parser.error(f"{path} and --directory or --snapshot: only one can be looked at")
+    moment = None
+    if parsed.at_offset is not None or parsed.at_time is not None:
+        moment = Moment(parsed.at_offset, parsed.at_time)
+        if None not in moment:
+            parser.error("argument --at-time: not allowed with argument --at-offset")
+    return ShellArguments(path, moment, parsed.show_secrets, words)
+
+
+def _of_controllers(parser: _Parser, parsed: argparse.Namespace) -> ShellArguments:
+    if parsed.directory or parsed.snapshot:
+        parser.error("--bootstrap-controller and --directory or --snapshot: only one can be looked at")
+    if parsed.at_offset is not None or parsed.at_time is not None:
+        parser.error("--at-offset and --at-time need the files of a node: controllers are only asked for the newest")
+    return ShellArguments(
+        "", None, parsed.show_secrets, parsed.words, parsed.bootstrap_controller, parsed.command_config
+    )
+
+
+def _parser() -> _Parser:
+    parser = _Parser(prog="barnabas shell", allow_abbrev=False)
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("-d", "--directory")
+    source.add_argument("-s", "--snapshot")
+    parser.add_argument("--at-offset", type=_offset)
+    parser.add_argument("--at-time", type=_time)
+    parser.add_argument("--show-secrets", action="store_true")
+    parser.add_argument("--bootstrap-controller")
+    parser.add_argument("--bootstrap-server", action=_Refused)
+    parser.add_argument("--command-config")
+    parser.add_argument("words", nargs=argparse.REMAINDER)
+    return parser
+
+
+def _offset(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text} is no offset: they are 0, 1, 2, ...")
+    return int(text)
+
+
+def _time(text: str) -> int:
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+        since = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
+        return since // timedelta(milliseconds=1)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(
+            f"{text}: write it as in 2026-01-31T12:30:00.000, with +01:00 for a zone, or in milliseconds since 1970"
+        ) from None

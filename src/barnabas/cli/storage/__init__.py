@@ -1,0 +1,1 @@
+"""``barnabas storage``: format, inspect and repair log directories."""

@@ -1,0 +1,1 @@
+"""``barnabas topics``: topics, partitions and their offsets."""

@@ -1,0 +1,1 @@
+"""``barnabas transactions``: transactions and those that hang."""

@@ -1,0 +1,352 @@
+"""``barnabas transactions``: list, describe, describe-producers, find-hanging, abort, force-terminate.
+
+A transaction hangs when a partition waits for its end and the coordinator knows nothing of it: nothing will ever end
+it, and who reads what is committed does not get past it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.arguments.cluster_app import cluster_app, main_of
+from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Long, NodeId, UsageError
+from barnabas.cli.output.advice import problems_of
+from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+from barnabas.cli.transactions.partitions import parse_partition, partitions_of
+from barnabas.cli.transactions.search import PRODUCERS, open_transactions, transaction_at, unknown_to_coordinators
+from barnabas.cli.transactions.tables import (
+    described_document,
+    described_sheet,
+    hanging_sheet,
+    moment,
+    number,
+    producer_document,
+)
+from barnabas.common.error_code import ErrorCode
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient
+
+__all__ = ["app", "main"]
+
+app = cluster_app("transactions", "List and describe transactions, find those that hang, and end them.")
+main = main_of(app)
+
+_DESCRIBE = "DESCRIBE on TransactionalId:{item}"
+_MARKERS = "ALTER or CLUSTER_ACTION on Cluster"
+_MINUTE_MS = 60_000
+_ADVICE = {
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "'barnabas transactions list' shows those that you may see",
+    ErrorCode.INVALID_PRODUCER_EPOCH: "the producer has begun something new meanwhile: look again",
+}
+
+
+@app.command(name="list")
+def list_(
+    *,
+    state: list[str] | None = None,
+    producer_id: list[Long] | None = None,
+    duration_filter: Long | None = None,
+    transactional_id_pattern: str | None = None,
+    options: ClusterOptions | None = None,
+) -> int:
+    """List the transactional ids that you may see, with their state.
+
+    For example:
+
+        barnabas transactions list
+        barnabas transactions list --state Ongoing --duration-filter 60000
+        barnabas transactions list --transactional-id-pattern 'billing-.*' --output json
+
+    Parameters
+    ----------
+    state
+        Only in this state, as in Ongoing or Empty. May be repeated.
+    producer_id
+        Only of the producer with this id. May be repeated.
+    duration_filter
+        Only those that have been going on for more than so many milliseconds. Needs Kafka 3.8 or later.
+    transactional_id_pattern
+        Only ids that match a regular expression as a whole. Needs Kafka 4.1 or later.
+    """
+
+    async def work(admin: AdminClient) -> Answer:
+        from barnabas.cli.output.table import Sheet
+
+        found = await admin.list_transactions(
+            states=state or (), producer_ids=producer_id or (), transactional_id_pattern=transactional_id_pattern,
+            longer_than_ms=duration_filter,
+        )  # fmt: skip
+        sheet = Sheet(columns=("transactional id", "coordinator", "producer id", "state"))
+        for each in found.transactions:
+            sheet.add(each.transactional_id, str(each.coordinator_id), str(each.producer_id), each.state)
+        document = {
+            "transactions": [
+                {
+                    "transactional_id": each.transactional_id, "coordinator": each.coordinator_id,
+                    "producer_id": each.producer_id, "state": each.state,
+                }
+                for each in found.transactions
+            ]
+        }  # fmt: skip
+        notes = [] if found.transactions or found.errors else ["there are no such transactions to be seen"]
+        problems = problems_of(found.errors, right="DESCRIBE on the transactional ids")
+        return Answer(document, [sheet] if found.transactions else [], notes, problems)
+
+    return (options or ClusterOptions()).run(work, right="DESCRIBE on the transactional ids")
+
+
+@app.command
+def describe(
+    transactional_id: list[str] | None = None,
+    *,
+    options: ClusterOptions | None = None,
+) -> int:
+    """Show the state of transactional ids, since when, and in which partitions something is written.
+
+    For example:
+
+        barnabas transactions describe billing-1
+
+    Parameters
+    ----------
+    transactional_id
+        The transactional.id of a producer. May be repeated.
+    """
+    ids = _require_ids(transactional_id)
+
+    async def work(admin: AdminClient) -> Answer:
+        from barnabas.protocol.api_keys import ApiKey
+
+        await admin.require_api(ApiKey.DESCRIBE_TRANSACTIONS)
+        results = await admin.describe_transactions(ids)
+        now_ms = int(time.time() * 1000)
+        rows = [results.values[each] for each in ids if each in results.values]
+        problems = await _id_problems(admin, results.errors, _DESCRIBE)
+        document = {"transactions": [described_document(each, now_ms) for each in rows]}
+        return Answer(document, [described_sheet(rows, now_ms)] if rows else [], problems=problems)
+
+    return (options or ClusterOptions()).run(work, right="DESCRIBE on the transactional ids")
+
+
+@app.command(name="describe-producers")
+def describe_producers(
+    topic: str,
+    *,
+    partition: NodeId | None = None,
+    broker_id: NodeId | None = None,
+    options: ClusterOptions | None = None,
+) -> int:
+    """Show the producers that a partition knows, and where their open transactions begin.
+
+    For example:
+
+        barnabas transactions describe-producers --topic orders --partition 0
+        barnabas transactions describe-producers orders:0 --broker-id 2
+
+    Parameters
+    ----------
+    topic
+        The topic, or its partition as in orders:0.
+    partition
+        The partition.
+    broker_id
+        The replica of this broker; without it, the leader.
+    """
+    wanted = parse_partition(topic, partition)
+
+    async def work(admin: AdminClient) -> Answer:
+        from barnabas.cli.output.table import Sheet
+
+        results = await admin.describe_producers([wanted], broker_id=broker_id)
+        sheet = Sheet(
+            columns=("producer id", "epoch", "coordinator epoch", "last sequence", "last written", "transaction from")
+        )
+        producers = results.values.get(wanted, ())
+        for each in producers:
+            sheet.add(
+                str(each.producer_id), str(each.producer_epoch), number(each.coordinator_epoch),
+                str(each.last_sequence), moment(each.last_timestamp_ms), number(each.transaction_start_offset),
+            )  # fmt: skip
+        document = {
+            "topic": wanted.topic,
+            "partition": wanted.partition,
+            "producers": [producer_document(e) for e in producers],
+        }
+        notes = [] if producers or results.errors else [f"{wanted} knows no producers"]
+        problems = problems_of(results.errors, right=PRODUCERS.replace("{item}", wanted.topic))
+        return Answer(document, [sheet] if producers else [], notes, problems)
+
+    return (options or ClusterOptions()).run(work, right=PRODUCERS.replace("{item}", wanted.topic))
+
+
+@app.command(name="find-hanging")
+def find_hanging(
+    *,
+    broker_id: NodeId | None = None,
+    topic: str | None = None,
+    partition: NodeId | None = None,
+    max_transaction_timeout: int = 15,
+    options: ClusterOptions | None = None,
+) -> int:
+    """Find transactions that nothing will ever end, as the coordinator does not know them.
+
+    For example:
+
+        barnabas transactions find-hanging
+        barnabas transactions find-hanging --broker-id 1 --max-transaction-timeout 60
+        barnabas transactions find-hanging --topic orders --partition 0
+
+    Parameters
+    ----------
+    broker_id
+        Only partitions that this broker leads.
+    topic
+        Only partitions of this topic; one of them as in orders:0.
+    partition
+        With --topic: only this partition.
+    max_transaction_timeout
+        Minutes that a transaction may take (transaction.max.timeout.ms of the brokers): younger ones are passed over.
+    """
+    if partition is not None and topic is None:
+        raise UsageError("--partition goes with --topic")
+    if max_transaction_timeout < 0:
+        raise UsageError(f"--max-transaction-timeout {max_transaction_timeout}: these are minutes from 0 on")
+
+    async def work(admin: AdminClient) -> Answer:
+        from barnabas.protocol.api_keys import ApiKey
+
+        for api in (ApiKey.DESCRIBE_PRODUCERS, ApiKey.LIST_TRANSACTIONS):
+            await admin.require_api(api)
+        wanted = await partitions_of(admin, topic, partition, broker_id)
+        before_ms = int(time.time() * 1000) - max_transaction_timeout * _MINUTE_MS
+        open_ones, problems = await open_transactions(admin, wanted, before_ms)
+        hanging = await unknown_to_coordinators(admin, open_ones)
+        document = {
+            "hanging": [
+                {"topic": tp.topic, "partition": tp.partition, **producer_document(each)} for tp, each in hanging
+            ]
+        }
+        notes = [] if hanging else [f"nothing hangs in {len(wanted)} partitions"]
+        if hanging:
+            notes.append("'barnabas transactions abort --topic ... --partition ... --start-offset ...' ends one")
+        return Answer(document, [hanging_sheet(hanging)] if hanging else [], notes, problems)
+
+    return (options or ClusterOptions()).run(work, right="READ on the topics and DESCRIBE on the transactional ids")
+
+
+@app.command
+def abort(
+    topic: str,
+    *,
+    partition: NodeId | None = None,
+    start_offset: Long | None = None,
+    producer_id: Long | None = None,
+    producer_epoch: int | None = None,
+    coordinator_epoch: int | None = None,
+    options: ChangeOptions | None = None,
+) -> int:
+    """End a transaction that hangs in a partition: what was written in it counts as aborted.
+
+    For example:
+
+        barnabas transactions abort --topic orders --partition 0 --start-offset 1234 --dry-run
+        barnabas transactions abort orders:0 --producer-id 5 --producer-epoch 0 --coordinator-epoch 3
+
+    Parameters
+    ----------
+    topic
+        The topic, or its partition as in orders:0.
+    partition
+        The partition.
+    start_offset
+        Where the transaction begins, which find-hanging and describe-producers show.
+    producer_id
+        Instead of --start-offset, for Kafka before 3.0: the producer's id.
+    producer_epoch
+        With --producer-id: the producer's epoch.
+    coordinator_epoch
+        With --producer-id: the epoch of the transaction's coordinator.
+    """
+    wanted = parse_partition(topic, partition)
+    numbers = (producer_id, producer_epoch, coordinator_epoch)
+    if (start_offset is None) == (producer_id is None) or (producer_id is not None and None in numbers):
+        raise UsageError(
+            "which transaction? Give --start-offset, or --producer-id with --producer-epoch and --coordinator-epoch"
+        )
+    options = options or ChangeOptions()
+    dry_run = options.dry_run
+
+    async def work(admin: AdminClient) -> Answer:
+        if start_offset is not None:
+            found = await transaction_at(admin, wanted, start_offset)
+            if isinstance(found, Problem):
+                return change_answer([], [found], dry_run=dry_run)
+            chosen = (found.producer_id, found.producer_epoch, found.coordinator_epoch)
+        else:
+            chosen = (producer_id or 0, producer_epoch or 0, coordinator_epoch)
+        if not dry_run:
+            await admin.abort_transaction(
+                wanted, producer_id=chosen[0], producer_epoch=chosen[1],
+                coordinator_epoch=-1 if chosen[2] is None else chosen[2],
+            )  # fmt: skip
+        more = {"topic": wanted.topic, "partition": wanted.partition, "producer_id": chosen[0]}
+        change = Change("transaction in", str(wanted), "aborted", f"of producer {chosen[0]}, epoch {chosen[1]}", more)
+        return change_answer([change], dry_run=dry_run)
+
+    return options.run(work, right=_MARKERS)
+
+
+@app.command(name=["force-terminate", "forceTerminateTransaction"])
+def force_terminate(
+    transactional_id: list[str] | None = None,
+    *,
+    options: ChangeOptions | None = None,
+) -> int:
+    """End what producers with these transactional ids have begun, and refuse them from now on.
+
+    A producer that starts anew with the id is let in again.
+
+    For example:
+
+        barnabas transactions force-terminate billing-1 --dry-run
+
+    Parameters
+    ----------
+    transactional_id
+        The transactional.id of a producer. May be repeated.
+    """
+    ids = _require_ids(transactional_id)
+    options = options or ChangeOptions()
+    dry_run = options.dry_run
+
+    async def work(admin: AdminClient) -> Answer:
+        from barnabas.protocol.api_keys import ApiKey
+
+        await admin.require_api(ApiKey.DESCRIBE_TRANSACTIONS)
+        before = await admin.describe_transactions(ids)
+        problems = await _id_problems(admin, before.errors, _DESCRIBE)
+        there = [each for each in ids if each in before.values]
+        if not dry_run and there:
+            results = await admin.fence_producers(there)
+            problems += problems_of(results.errors, right="WRITE on TransactionalId:{item}")
+            there = [each for each in there if each in results.values]
+        changes = [
+            Change("transactional id", each, "terminated", f"it was {before.values[each].state}") for each in there
+        ]
+        return change_answer(changes, problems, dry_run=dry_run)
+
+    return options.run(work, right="WRITE on the transactional ids")
+
+
+def _require_ids(ids: Sequence[str] | None) -> list[str]:
+    if not ids:
+        raise UsageError("which transaction? Give its transactional id, or --transactional-id with it")
+    return list(dict.fromkeys(ids))
+
+
+async def _id_problems(admin: AdminClient, errors: Mapping[str, Any], right: str) -> list[Problem]:
+    known = [each.transactional_id for each in (await admin.list_transactions()).transactions] if errors else []
+    return problems_of(errors, right=right, names=known, advice=_ADVICE)

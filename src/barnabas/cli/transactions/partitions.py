@@ -1,0 +1,57 @@
+"""Which partitions ``barnabas transactions`` looks at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.cli.arguments.cluster_options import UsageError
+from barnabas.cli.arguments.topic_selection import topic_names
+from barnabas.cli.groups.offset_reset import parse_topics
+from barnabas.cli.output.advice import UnknownName, nearest
+from barnabas.common.topic_name import topic_name_problem
+from barnabas.common.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient
+
+__all__ = ["parse_partition", "partitions_of"]
+
+
+def parse_partition(topic: str, partition: int | None) -> TopicPartition:
+    """``orders:0``, or ``orders`` and 0. Raises UsageError."""
+    name, number = _parsed(topic, partition)
+    if number is None:
+        raise UsageError(f"which partition of {name}? Write {name}:0, or give --partition")
+    return TopicPartition(name, number)
+
+
+def _parsed(topic: str, partition: int | None) -> tuple[str, int | None]:
+    ((name, numbers),) = parse_topics([topic])
+    problem = topic_name_problem(name)
+    if problem is not None:
+        raise UsageError(f"{name}: {problem}")
+    given = [*(numbers or ()), *([] if partition is None else [partition])]
+    if len(given) > 1 or min(given, default=0) < 0:
+        raise UsageError(f"--topic {topic}: a single partition can be looked at, as in {name}:0")
+    return name, given[0] if given else None
+
+
+async def partitions_of(
+    admin: AdminClient, topic: str | None, partition: int | None, broker_id: int | None
+) -> list[TopicPartition]:
+    """Those of a topic, or of all; with ``broker_id`` only those that it leads. Raises UnknownName, AdminError."""
+    name, number = (None, None) if topic is None else _parsed(topic, partition)
+    known = await topic_names(admin)
+    if name is not None and name not in known:
+        raise UnknownName(name, "there is no topic of this name that you may see", nearest(name, known))
+    described = await admin.describe_topics(known if name is None else [name])
+    found = {
+        TopicPartition(each.name, at.partition): at for each in described.values.values() for at in each.partitions
+    }
+    if number is not None and TopicPartition(name or "", number) not in found:
+        raise UnknownName(f"{name}-{number}", f"topic {name} has the partitions 0 to {len(found) - 1}")
+    return sorted(
+        each
+        for each, at in found.items()
+        if number in (None, each.partition) and broker_id in (None, at.leader) and at.leader is not None
+    )

@@ -1,0 +1,78 @@
+"""Transactions that are open in partitions, and those of them that no coordinator will ever end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.cli.output.advice import problems_of
+from barnabas.cli.output.answer import Problem
+from barnabas.cli.output.progress import in_steps
+from barnabas.common.error_code import ErrorCode
+from barnabas.common.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient, ProducerState
+
+__all__ = ["PRODUCERS", "open_transactions", "transaction_at", "unknown_to_coordinators"]
+
+PRODUCERS = "READ on Topic:{item}"
+"""The right to see the producers of a topic."""
+
+_STEP = 500
+
+
+async def open_transactions(
+    admin: AdminClient, partitions: Sequence[TopicPartition], before_ms: int
+) -> tuple[list[tuple[TopicPartition, ProducerState]], list[Problem]]:
+    """Transactions to which nothing was added since that moment."""
+    found = []
+    problems: list[Problem] = []
+    for part in in_steps(partitions, _STEP, "looking at partitions"):
+        results = await admin.describe_producers(part)
+        problems += [
+            problem
+            for each, error in results.errors.items()
+            for problem in problems_of({each: error}, right=PRODUCERS.replace("{item}", each.topic))
+        ]
+        found += [
+            (partition, each)
+            for partition, producers in results.values.items()
+            for each in producers
+            if each.transaction_start_offset is not None and (each.last_timestamp_ms or 0) <= before_ms
+        ]
+    return found, problems
+
+
+async def unknown_to_coordinators(
+    admin: AdminClient, candidates: Sequence[tuple[TopicPartition, ProducerState]]
+) -> list[tuple[TopicPartition, ProducerState]]:
+    """Those whose producer no coordinator knows, or whose coordinator does not think that the partition takes part.
+
+    Raises AdminError: without the answers of all coordinators nothing can be said to hang.
+    """
+    if not candidates:
+        return []
+    ids = {each.producer_id for _, each in candidates}
+    listed = (await admin.list_transactions(producer_ids=sorted(ids))).raise_for_errors()
+    by_producer = {each.producer_id: each.transactional_id for each in listed}
+    described = await admin.describe_transactions(list(by_producer.values()))
+    for error in described.errors.values():
+        if error.code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            raise error
+    hanging = []
+    for partition, producer in candidates:
+        transaction = described.values.get(by_producer.get(producer.producer_id, ""))
+        if transaction is None or partition not in transaction.partitions:
+            hanging.append((partition, producer))
+    return sorted(hanging, key=lambda each: (each[0], each[1].transaction_start_offset))
+
+
+async def transaction_at(admin: AdminClient, partition: TopicPartition, offset: int) -> ProducerState | Problem:
+    """Raises AdminError."""
+    producers = (await admin.describe_producers([partition]))[partition]
+    starts = {each.transaction_start_offset: each for each in producers if each.transaction_start_offset is not None}
+    if offset in starts:
+        return starts[offset]
+    there = f"open ones begin at {', '.join(map(str, sorted(starts)))}" if starts else "no transaction is open there"
+    return Problem(f"no open transaction begins at {offset}", str(partition), advice=there)

@@ -1,0 +1,1 @@
+"""What a worker decides: pure, without I/O, clocks and randomness."""

@@ -1,0 +1,1 @@
+"""The state in the config, offset and status topics, and their records."""

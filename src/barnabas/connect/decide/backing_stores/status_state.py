@@ -1,0 +1,156 @@
+"""Replay the status topic: how every connector and task is, as far as this worker has read.
+
+Workers write for themselves, and a worker that loses a task may write after the one that got it. So a task's
+UNASSIGNED does not count against a RUNNING of its own or a later generation; nor a connector's, against one of a later.
+For the same reason what a worker writes when it lets something go is a "safe" write: ``may_write_safely`` says whether
+it would wrong another worker, that has written in a later generation.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, TypeGuard
+
+from barnabas.connect.decide.backing_stores.config_records import InvalidRecord
+from barnabas.connect.decide.backing_stores.internal_json import JsonValue, MalformedJson, parse_json
+from barnabas.connect.decide.backing_stores.status_records import (
+    ConnectorKey,
+    Status,
+    StatusKey,
+    TaskKey,
+    TopicKey,
+    TopicStatus,
+    parse_status,
+    parse_topic_status,
+    status_key,
+)
+from barnabas.connect.identifiers import ConnectorTaskId, TaskState
+
+__all__ = ["ConnectorStatusChanged", "StatusEvent", "StatusState", "TaskStatusChanged", "TopicStatusChanged"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorStatusChanged:
+    """None when it was removed, and with it the statuses of its tasks."""
+
+    connector: str
+    status: Status | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStatusChanged:
+    task: ConnectorTaskId
+    status: Status | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStatusChanged:
+    topic: str
+    connector: str
+    status: TopicStatus | None
+
+
+StatusEvent: TypeAlias = ConnectorStatusChanged | TaskStatusChanged | TopicStatusChanged
+
+
+class StatusState:
+    """Records of different partitions may come in any order; those of one key come in theirs."""
+
+    def __init__(self) -> None:
+        self._connectors: dict[str, Status] = {}
+        self._tasks: dict[str, dict[int, Status]] = {}
+        self._topics: dict[str, dict[str, TopicStatus]] = {}
+
+    # --- what is known
+
+    def connectors(self) -> list[str]:
+        """All of which there is a status, by name."""
+        return sorted(self._connectors)
+
+    def connector(self, connector: str) -> Status | None:
+        return self._connectors.get(connector)
+
+    def task(self, task: ConnectorTaskId) -> Status | None:
+        return self._tasks.get(task.connector, {}).get(task.task)
+
+    def tasks(self, connector: str) -> dict[ConnectorTaskId, Status]:
+        """In the order of their numbers."""
+        found = self._tasks.get(connector, {})
+        return {ConnectorTaskId(connector, number): found[number] for number in sorted(found)}
+
+    def all_tasks(self) -> list[ConnectorTaskId]:
+        return [
+            ConnectorTaskId(connector, number) for connector in sorted(self._tasks) for number in self._tasks[connector]
+        ]
+
+    def topics(self, connector: str) -> Mapping[str, TopicStatus]:
+        """The topics that it has used since that was last reset, by name."""
+        return dict(sorted(self._topics.get(connector, {}).items()))
+
+    def may_write_safely(self, what: str | ConnectorTaskId, status: Status) -> bool:
+        """Of a connector by its name, or of a task."""
+        known = self.connector(what) if isinstance(what, str) else self.task(what)
+        return known is None or known.worker_id == status.worker_id or known.generation <= status.generation
+
+    # --- what comes
+
+    def replay(self, key: str | bytes | None, value: bytes | None) -> list[StatusEvent]:
+        """Apply a record. What can't be understood changes nothing and is named in the log."""
+        text = key.decode(errors="replace") if isinstance(key, bytes) else key
+        try:
+            found = status_key(text or "")
+            event = self._replay(found, None if value is None else parse_json(value))
+        except (InvalidRecord, MalformedJson) as error:
+            log.warning("a record of the status topic, %s, was ignored: %s", text, error)
+            return []
+        return [] if event is None else [event]
+
+    def _replay(self, key: StatusKey, value: JsonValue) -> StatusEvent | None:
+        match key:
+            case ConnectorKey(connector):
+                return self._replay_connector(connector, None if value is None else parse_status(value))
+            case TaskKey(task):
+                return self._replay_task(task, None if value is None else parse_status(value))
+            case TopicKey(topic, connector):
+                return self._replay_topic(topic, connector, None if value is None else parse_topic_status(value))
+
+    def _replay_connector(self, connector: str, status: Status | None) -> StatusEvent | None:
+        if status is None:
+            self._connectors.pop(connector, None)
+            self._tasks.pop(connector, None)
+        elif _is_running(known := self._connectors.get(connector), status) and known.generation > status.generation:
+            return None
+        else:
+            self._connectors[connector] = status
+        return ConnectorStatusChanged(connector, status)
+
+    def _replay_task(self, task: ConnectorTaskId, status: Status | None) -> StatusEvent | None:
+        tasks = self._tasks.setdefault(task.connector, {})
+        if status is None:
+            tasks.pop(task.task, None)
+            if not tasks:
+                del self._tasks[task.connector]
+        elif _is_running(known := tasks.get(task.task), status) and known.generation >= status.generation:
+            return None
+        else:
+            tasks[task.task] = status
+        return TaskStatusChanged(task, status)
+
+    def _replay_topic(self, topic: str, connector: str, status: TopicStatus | None) -> StatusEvent:
+        topics = self._topics.setdefault(connector, {})
+        if status is None:
+            topics.pop(topic, None)
+            if not topics:
+                del self._topics[connector]
+        else:
+            topics[topic] = status
+        return TopicStatusChanged(topic, connector, status)
+
+
+def _is_running(known: Status | None, status: Status) -> TypeGuard[Status]:
+    """Whether somebody has it, and another one says that he has it no more."""
+    return status.state is TaskState.UNASSIGNED and known is not None and known.state is TaskState.RUNNING

@@ -1,0 +1,64 @@
+"""How the leader hands out work: the port that a membership uses, and what all assignors share.
+
+An assignment is decided on one state of the config topic. A leader that has read less than some member can't decide:
+then everybody is told so and joins again, while the leader reads on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from barnabas.connect.decide.group.connect_protocol import CONFIG_MISMATCH, Assignment, ProtocolVersion, WorkerMetadata
+from barnabas.connect.identifiers import ConnectorTaskId
+
+__all__ = ["AssignmentRound", "Assignor", "ConfigSnapshot", "config_mismatch"]
+
+
+class ConfigSnapshot(Protocol):
+    """What is configured, at one offset of the config topic."""
+
+    @property
+    def offset(self) -> int:
+        """That of the last record plus one; -1 if there is none."""
+        ...
+
+    def connectors(self) -> Sequence[str]: ...
+
+    def tasks(self, connector: str) -> Sequence[ConnectorTaskId]:
+        """None for a connector whose tasks are not all known."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentRound:
+    """All that an assignor looks at. ``members`` are those whose metadata could be read.
+
+    ``last_completed_generation`` is the last one of which this leader got its own assignment: if the one before this
+    round is another, what was decided then may never have reached anybody. ``now_ms`` only ever goes forward.
+    """
+
+    leader_id: str
+    version: ProtocolVersion
+    generation: int
+    last_completed_generation: int
+    members: Mapping[str, WorkerMetadata]
+    config: ConfigSnapshot
+    now_ms: float
+
+    @property
+    def leader_url(self) -> str:
+        return self.members[self.leader_id].url
+
+
+class Assignor(Protocol):
+    def assign(self, round_: AssignmentRound) -> dict[str, Assignment]:
+        """An assignment for each member. Only called with a config at least as new as every member's."""
+        ...
+
+
+def config_mismatch(round_: AssignmentRound, offset: int) -> dict[str, Assignment]:
+    """Nobody gets anything, because somebody has read the config topic up to ``offset`` and the leader has not."""
+    failed = Assignment(round_.version, CONFIG_MISMATCH, round_.leader_id, round_.leader_url, offset)
+    return dict.fromkeys(round_.members, failed)

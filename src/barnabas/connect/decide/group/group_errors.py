@@ -1,0 +1,72 @@
+"""What each error code of the coordinator means for a member: one table, and the words for those that end it."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from barnabas.common.error_code import ErrorCode
+from barnabas.connect.decide.group.group_settings import GroupSettings
+
+__all__ = ["Meaning", "meaning_of", "terminal_message"]
+
+
+class Meaning(Enum):
+    FINE = "fine"
+    REJOIN = "the group rebalances"
+    NEW_GENERATION = "the group went on without us, but we are still its member"
+    NOT_A_MEMBER = "the coordinator does not know us"
+    ID_GIVEN = "join again with the id that came along"
+    MOVED = "the coordinator is somewhere else"
+    LATER = "ask again"
+    NEVER = "trying again is no use"
+
+
+_MEANINGS = {
+    ErrorCode.NONE: Meaning.FINE,
+    ErrorCode.REBALANCE_IN_PROGRESS: Meaning.REJOIN,
+    ErrorCode.ILLEGAL_GENERATION: Meaning.NEW_GENERATION,
+    ErrorCode.UNKNOWN_MEMBER_ID: Meaning.NOT_A_MEMBER,
+    ErrorCode.FENCED_INSTANCE_ID: Meaning.NOT_A_MEMBER,
+    ErrorCode.MEMBER_ID_REQUIRED: Meaning.ID_GIVEN,
+    ErrorCode.NOT_COORDINATOR: Meaning.MOVED,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: Meaning.MOVED,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: Meaning.LATER,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: Meaning.NEVER,
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL: Meaning.NEVER,
+    ErrorCode.INVALID_GROUP_ID: Meaning.NEVER,
+    ErrorCode.INVALID_SESSION_TIMEOUT: Meaning.NEVER,
+    ErrorCode.GROUP_MAX_SIZE_REACHED: Meaning.NEVER,
+    ErrorCode.UNSUPPORTED_VERSION: Meaning.NEVER,
+}
+
+
+def meaning_of(code: int) -> Meaning:
+    """What nobody expects here may go away again: such an answer is worth asking once more."""
+    return _MEANINGS.get(ErrorCode(code), Meaning.LATER) if code in ErrorCode._value2member_map_ else Meaning.LATER
+
+
+def terminal_message(code: int, settings: GroupSettings) -> str:
+    group = repr(settings.group_id)
+    if code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
+        return (
+            f"this worker's principal may not join the group {group} (GROUP_AUTHORIZATION_FAILED): "
+            f"allow it READ on group.id={settings.group_id}, and start the worker again"
+        )
+    if code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+        return (
+            f"the group {group} exists and its members are no Connect workers, or none of their protocols is known "
+            "here (INCONSISTENT_GROUP_PROTOCOL): set group.id to a name that no consumer group has"
+        )
+    if code == ErrorCode.INVALID_SESSION_TIMEOUT:
+        return (
+            f"the cluster does not allow session.timeout.ms={settings.session_timeout_ms} (INVALID_SESSION_TIMEOUT): "
+            "it must be from the brokers' group.min.session.timeout.ms to their group.max.session.timeout.ms"
+        )
+    if code == ErrorCode.GROUP_MAX_SIZE_REACHED:
+        return (
+            f"the group {group} has as many members as the brokers allow (GROUP_MAX_SIZE_REACHED): "
+            "raise their group.max.size or run fewer workers"
+        )
+    if code == ErrorCode.INVALID_GROUP_ID:
+        return f"the cluster does not accept group.id={settings.group_id} (INVALID_GROUP_ID): choose another name"
+    return f"the cluster's brokers can't serve the group {group} (error {code}): they are too old or set up otherwise"

@@ -1,0 +1,90 @@
+"""When a member must take itself for dead, and when to beat next. Pure; all times in milliseconds, from outside.
+
+The coordinator ends a session when it has not heard of a member for ``session.timeout.ms``; then others get its work. A
+member that stops in time is one that has stopped before. So a member gives its work up
+
+- when the coordinator could not be reached for ``heartbeat.interval.ms`` (refused, hung up, sent us away), or
+- when the last request that was answered had been sent so long ago that stopping everything takes just about what is
+  left of the session, or
+- when the group has been rebalancing, without an answer to this member, for so long that the coordinator may soon go on
+  without it (``rebalance.timeout.ms``): its JoinGroup or SyncGroup may never have arrived, although beats do.
+
+A beat is also how a member hears that the group rebalances. So members of ours beat at least once a second, however
+long the interval is: this is what makes a rebalance begin within a second.
+"""
+
+from __future__ import annotations
+
+from barnabas.connect.decide.group.group_settings import GroupSettings
+
+__all__ = ["Liveness"]
+
+_BEAT_INTERVAL_MAX_MS = 1_000
+
+
+class Liveness:
+    def __init__(self, settings: GroupSettings) -> None:
+        self._beat_interval_ms = min(settings.heartbeat_interval_ms, _BEAT_INTERVAL_MAX_MS)
+        self._unreachable_max_ms = settings.heartbeat_interval_ms
+        self._silence_max_ms = max(
+            settings.heartbeat_interval_ms,
+            settings.session_timeout_ms - settings.task_shutdown_graceful_timeout_ms,
+        )
+        self._rebalance_max_ms = max(
+            settings.heartbeat_interval_ms,
+            settings.rebalance_timeout_ms - settings.task_shutdown_graceful_timeout_ms,
+        )
+        self._poll_gap_max_ms = settings.rebalance_timeout_ms
+        self._heard_ms = 0.0
+        self._took_part_ms = 0.0
+        self._unreachable_since_ms: float | None = None
+        self._next_beat_ms = 0.0
+        self._polled_ms = 0.0
+
+    def joined(self, now_ms: float) -> None:
+        self._next_beat_ms = now_ms + self._beat_interval_ms
+
+    def sent_beat(self, now_ms: float) -> None:
+        self._next_beat_ms = now_ms + self._beat_interval_ms
+
+    def heard(self, sent_ms: float) -> None:
+        """The coordinator answered what was sent at ``sent_ms``, and we are its member."""
+        self._heard_ms = max(self._heard_ms, sent_ms)
+        self._unreachable_since_ms = None
+
+    def took_part(self, sent_ms: float) -> None:
+        """What was sent at ``sent_ms`` found no rebalance that waited for us."""
+        self._took_part_ms = max(self._took_part_ms, sent_ms)
+
+    def unreachable(self, now_ms: float) -> None:
+        if self._unreachable_since_ms is None:
+            self._unreachable_since_ms = now_ms
+
+    def polled(self, now_ms: float) -> None:
+        """The worker is alive."""
+        self._polled_ms = now_ms
+
+    @property
+    def next_beat_ms(self) -> float:
+        return self._next_beat_ms
+
+    @property
+    def lost_at_ms(self) -> float:
+        """When the work must be given up, unless the coordinator is heard of before."""
+        at_ms = min(self._heard_ms + self._silence_max_ms, self._took_part_ms + self._rebalance_max_ms)
+        if self._unreachable_since_ms is not None:
+            at_ms = min(at_ms, self._unreachable_since_ms + self._unreachable_max_ms)
+        return at_ms
+
+    @property
+    def worker_hangs_at_ms(self) -> float:
+        """When the worker counts as stuck, unless it polls before."""
+        return self._polled_ms + self._poll_gap_max_ms
+
+    def why_lost(self, now_ms: float) -> str:
+        if now_ms >= self._took_part_ms + self._rebalance_max_ms:
+            return (
+                f"the group has been rebalancing without this worker for {(now_ms - self._took_part_ms) / 1000:.1f} s, "
+                "and its coordinator soon goes on without it (rebalance.timeout.ms)"
+            )
+        return f"the group's coordinator has not been heard of for {(now_ms - self._heard_ms) / 1000:.1f} s"

@@ -1,0 +1,91 @@
+"""What the member does that the coordinator made leader: read everybody's metadata, and assign."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from barnabas.connect.decide.group.assignor import AssignmentRound, Assignor, ConfigSnapshot, config_mismatch
+from barnabas.connect.decide.group.client_ids import is_ours
+from barnabas.connect.decide.group.connect_protocol import (
+    Assignment,
+    ProtocolVersion,
+    WorkerMetadata,
+    decode_metadata,
+    encode_assignment,
+)
+from barnabas.connect.decide.group.cooperative_assignor import CooperativeAssignor
+from barnabas.connect.decide.group.eager_assignor import EagerAssignor
+from barnabas.connect.decide.group.group_settings import GroupSettings
+from barnabas.connect.identifiers import ConnectorTaskId
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.messages.join_group import JoinGroupResponse
+
+__all__ = ["Leadership"]
+
+
+class Leadership:
+    """``trouble`` is called with words for the log."""
+
+    def __init__(
+        self, settings: GroupSettings, snapshot: Callable[[], ConfigSnapshot], trouble: Callable[[str], None]
+    ) -> None:
+        self.owners: dict[str | ConnectorTaskId, str] = {}
+        """Who runs each connector and task after the last round that was led, by URL."""
+        self.member_urls: frozenset[str] = frozenset()
+        self.are_all_members_ours = False
+        """Whether every member of that round is a worker of this project, as far as their ids say."""
+        self._snapshot = snapshot
+        self._trouble = trouble
+        self._eager: Assignor = EagerAssignor()
+        self._cooperative: Assignor = CooperativeAssignor(
+            max_delay_ms=settings.scheduled_rebalance_max_delay_ms,
+            reassign_immediately=settings.reassign_immediately,
+        )
+
+    def assign(
+        self, response: JoinGroupResponse, agreed: ProtocolVersion, last_completed_generation: int, now_ms: float
+    ) -> list[tuple[str, bytes]]:
+        """What SyncGroup gives to each member."""
+        members = self._read(response, agreed)
+        config = self._snapshot()
+        round_ = AssignmentRound(
+            response.member_id, agreed, response.generation_id, last_completed_generation, members, config, now_ms
+        )
+        read_by_some = max(member.config_offset for member in members.values())
+        if config.offset < read_by_some:
+            self._trouble(
+                f"this worker leads the group but has read the config topic up to offset {config.offset} only, "
+                f"and some member up to {read_by_some}: nothing is assigned before it has caught up"
+            )
+            assignments = config_mismatch(round_, read_by_some)
+        else:
+            assignor = self._cooperative if agreed.is_cooperative else self._eager
+            assignments = assignor.assign(round_)
+        self._remember(members, assignments, agreed)
+        self.are_all_members_ours = all(is_ours(member.member_id) for member in response.members)
+        nothing = Assignment(agreed, 0, round_.leader_id, round_.leader_url, config.offset)
+        return [
+            (member.member_id, encode_assignment(assignments.get(member.member_id, nothing)))
+            for member in response.members
+        ]
+
+    def _remember(
+        self, members: Mapping[str, WorkerMetadata], assignments: Mapping[str, Assignment], agreed: ProtocolVersion
+    ) -> None:
+        self.member_urls = frozenset(member.url for member in members.values())
+        self.owners = {}
+        for member_id, member in members.items():
+            has = assignments.get(member_id, Assignment())
+            if agreed.is_cooperative and member.allocation is not None:
+                has = member.allocation.followed_by(has)
+            self.owners |= dict.fromkeys((*has.connectors, *has.tasks), member.url)
+
+    def _read(self, response: JoinGroupResponse, agreed: ProtocolVersion) -> dict[str, WorkerMetadata]:
+        """Who can't be understood takes no part: the others must not suffer for it."""
+        members: dict[str, WorkerMetadata] = {}
+        for member in response.members:
+            try:
+                members[member.member_id] = decode_metadata(bytes(member.metadata), agreed)
+            except DecodeError as error:
+                self._trouble(f"the metadata of member {member.member_id} can't be read, it gets no work: {error}")
+        return members

@@ -1,0 +1,71 @@
+"""The work that is this worker's: what it was given, what it was told to run, and what it has yet to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from barnabas.connect.decide.group.connect_protocol import Assignment
+from barnabas.connect.decide.group.membership_events import Notice, StopWork
+from barnabas.connect.identifiers import ConnectorTaskId
+
+__all__ = ["Holdings"]
+
+
+class Holdings:
+    """``allocation`` is told to the group, also before the worker was told to start it all."""
+
+    def __init__(self, tell: Callable[[Notice], None], new_id: Callable[[], int]) -> None:
+        self.allocation: Assignment | None = None
+        self._tell = tell
+        self._new_id = new_id
+        self._stops: set[int] = set()
+        self._announced: frozenset[str | ConnectorTaskId] = frozenset()
+
+    @property
+    def is_stopping(self) -> bool:
+        return bool(self._stops)
+
+    def take(self, assignment: Assignment, *, is_cooperative: bool) -> bool:
+        """The assignment of a round is there. Whether something was taken away, and is being stopped now."""
+        before = self.allocation or Assignment()
+        if is_cooperative:
+            self.allocation = before.followed_by(assignment)
+            gone_connectors, gone_tasks = assignment.revoked_connectors, assignment.revoked_tasks
+        else:
+            self.allocation = assignment
+            gone_connectors = tuple(each for each in before.connectors if each not in assignment.connectors)
+            gone_tasks = tuple(each for each in before.tasks if each not in assignment.tasks)
+        if not gone_connectors and not gone_tasks:
+            return False
+        self._announced -= {*gone_connectors, *gone_tasks}
+        self._stop(gone_connectors, gone_tasks, "it is taken away to be given to somebody else, or is gone")
+        return True
+
+    def announce(self) -> tuple[Assignment, tuple[str, ...], tuple[ConnectorTaskId, ...]]:
+        """The worker hears now of all that it has: the assignment, and which connectors and tasks of it are new."""
+        allocation = self.allocation or Assignment()
+        connectors = tuple(each for each in allocation.connectors if each not in self._announced)
+        tasks = tuple(each for each in allocation.tasks if each not in self._announced)
+        self._announced = frozenset((*allocation.connectors, *allocation.tasks))
+        return allocation, connectors, tasks
+
+    def give_up(self, reason: str) -> None:
+        """Stop everything; from now on it is not ours."""
+        allocation, self.allocation = self.allocation, None
+        self._announced = frozenset()
+        if allocation is not None and allocation.has_work:
+            self._stop(allocation.connectors, allocation.tasks, reason)
+
+    def clear(self) -> None:
+        """Nothing runs any more, the worker says."""
+        self.allocation = None
+        self._announced = frozenset()
+        self._stops.clear()
+
+    def stopped(self, stop_id: int) -> None:
+        self._stops.discard(stop_id)
+
+    def _stop(self, connectors: tuple[str, ...], tasks: tuple[ConnectorTaskId, ...], reason: str) -> None:
+        stop_id = self._new_id()
+        self._stops.add(stop_id)
+        self._tell(StopWork(stop_id, connectors, tasks, reason))

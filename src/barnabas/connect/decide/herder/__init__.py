@@ -1,0 +1,1 @@
+"""The herder: requests, rebalances, restarts and statuses."""

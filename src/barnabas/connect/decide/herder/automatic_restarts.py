@@ -1,0 +1,84 @@
+"""What has failed is started again by itself, with growing pauses and not for ever.
+
+Kafka leaves a failed task FAILED until somebody restarts it. Here it gets a budget of restarts (``RestartBudget``). The
+status says what happened, how often it was tried and what comes next, so nobody has to guess. A restart by a user, or
+having run well for a while, gives the whole budget back. What can't end differently (an unknown class, settings that
+are refused) is not tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from barnabas.connect.decide.herder.herder_settings import RestartBudget
+from barnabas.connect.decide.herder.local_work import Unit
+from barnabas.connect.decide.herder.procedures import Pause, Procedure, Procedures
+
+__all__ = ["SelfHealing"]
+
+
+@dataclass(slots=True)
+class _Attempts:
+    count: int = 0
+    running_since_ms: float | None = None
+    pending: Procedure[None] | None = None
+
+
+class SelfHealing:
+    """``restart`` is called with what is to be started again now."""
+
+    def __init__(self, budget: RestartBudget, procedures: Procedures, restart: Callable[[Unit], None]) -> None:
+        self._budget = budget
+        self._procedures = procedures
+        self._restart = restart
+        self._attempts: dict[Unit, _Attempts] = {}
+
+    def restart_count(self, unit: Unit) -> int:
+        attempts = self._attempts.get(unit)
+        return attempts.count if attempts is not None else 0
+
+    def running(self, unit: Unit) -> None:
+        attempts = self._attempts.get(unit)
+        if attempts is not None and attempts.running_since_ms is None:
+            attempts.running_since_ms = self._procedures.now.monotonic_ms
+
+    def failed(self, unit: Unit, *, retriable: bool) -> str:
+        """Plan a restart, if there is to be one; what to tell about it, a sentence for the status."""
+        budget = self._budget
+        if not retriable:
+            self.forget(unit)
+            return "It is not restarted by itself, because that can't change anything: mend the cause, then restart it."
+        if budget.max_attempts == 0:
+            return ""
+        attempts = self._attempts.setdefault(unit, _Attempts())
+        self._give_back_budget(attempts)
+        if attempts.count >= budget.max_attempts:
+            return (
+                f"It was restarted {attempts.count} times by itself, which is all that "
+                f"barnabas.connect.task.restart.max.attempts allows: restart it when the cause is gone."
+            )
+        attempts.count += 1
+        delay_ms = budget.delay_ms(attempts.count)
+        attempts.pending = self._procedures.start(self._restart_later(unit, attempts, delay_ms))
+        return f"Restart {attempts.count} of {budget.max_attempts} follows in {delay_ms / 1000:g} s."
+
+    def forget(self, unit: Unit) -> None:
+        """It is somebody else's, or a user takes care of it."""
+        attempts = self._attempts.pop(unit, None)
+        if attempts is not None and attempts.pending is not None:
+            self._procedures.close(attempts.pending)
+
+    def forget_all_but(self, units: frozenset[Unit]) -> None:
+        for unit in [unit for unit in self._attempts if unit not in units]:
+            self.forget(unit)
+
+    def _give_back_budget(self, attempts: _Attempts) -> None:
+        since_ms, attempts.running_since_ms = attempts.running_since_ms, None
+        if since_ms is not None and self._procedures.now.monotonic_ms - since_ms >= self._budget.reset_ms:
+            attempts.count = 0
+
+    async def _restart_later(self, unit: Unit, attempts: _Attempts, delay_ms: int) -> None:
+        await Pause(delay_ms)
+        attempts.pending = None
+        self._restart(unit)

@@ -1,0 +1,315 @@
+"""The herder of a worker: what comes in goes to the part that it concerns.
+
+Sans I/O. In: what the membership says, records of the config and status topics, what happens to connectors and tasks,
+requests, results of effects, and time. Out: effects (``run``), and answers of requests (``submit``). The parts:
+
+==================  =================================================================================
+``rebalance``       stopping before, taking up after, and asking for a rebalance of the group
+``local_work``      what runs here, one unit at a time, stop before start
+``assigned_work``   what should run here
+``statuses``        who writes which status when
+``*_requests``      what users and other workers ask for; ``restarts`` too
+``task_recon…``     new task configs, to the leader or by him to the topic
+``session_keys``    the key that signs internal requests
+``self_healing``    restarts of what has failed
+==================  =================================================================================
+
+The order inside one ``run`` is the order in which things came in. Nothing here waits for another worker while it keeps
+something from being answered: requests wait in their own procedures.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
+
+from barnabas.connect.decide.backing_stores.config_state import (
+    ClusterConfig,
+    ConfigEvent,
+    ConnectorConfigChanged,
+    ConnectorRemoved,
+    LoggerLevelChanged,
+    RestartRequested,
+    SessionKeyChanged,
+    TargetStateChanged,
+    TaskConfigsCommitted,
+)
+from barnabas.connect.decide.backing_stores.status_state import ConnectorStatusChanged, TaskStatusChanged
+from barnabas.connect.decide.group.membership_events import (
+    Assigned,
+    Joining,
+    Lost,
+    MembershipFailed,
+    Notice,
+    ProtocolChanged,
+    ReadConfigs,
+    StopWork,
+    Trouble,
+)
+from barnabas.connect.decide.herder.assigned_work import AssignedWork
+from barnabas.connect.decide.herder.automatic_restarts import SelfHealing
+from barnabas.connect.decide.herder.connector_requests import ConnectorRequests
+from barnabas.connect.decide.herder.effects import SetLoggerLevel
+from barnabas.connect.decide.herder.herder_context import HerderContext, PluginCatalog
+from barnabas.connect.decide.herder.herder_counters import RebalanceTimes, StartUps
+from barnabas.connect.decide.herder.herder_settings import HerderSettings
+from barnabas.connect.decide.herder.leader_requests import InternalRequests
+from barnabas.connect.decide.herder.local_work import LocalWork, Unit
+from barnabas.connect.decide.herder.offset_requests import OffsetRequests
+from barnabas.connect.decide.herder.procedures import Call, Now, Procedure, Procedures, Until
+from barnabas.connect.decide.herder.rebalance_listener import Rebalance
+from barnabas.connect.decide.herder.requested_restarts import Restarts
+from barnabas.connect.decide.herder.session_key_rotation import SessionKeys
+from barnabas.connect.decide.herder.state_requests import StateRequests
+from barnabas.connect.decide.herder.status_updates import Statuses, state_of
+from barnabas.connect.decide.herder.task_reconfiguration import TaskReconfiguration
+from barnabas.connect.decide.session_key import KeyRotation
+from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
+from barnabas.connect.decide.tasks.task_runtime import TaskEvent, TaskFailed, TaskPaused, TaskRunning, TopicsUsed
+from barnabas.connect.identifiers import ConnectorTaskId, TargetState, TaskState
+
+__all__ = ["Herder"]
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+class Herder:
+    def __init__(self, settings: HerderSettings, plugins: PluginCatalog, rotation: KeyRotation, now: Now) -> None:
+        self.procedures = Procedures(now)
+        self.context = HerderContext(settings, self.procedures, plugins)
+        self.keys = SessionKeys(self.context, rotation)
+        self.statuses = Statuses(self.context)
+        self.work = LocalWork(self.procedures, self)
+        self.assigned_work = AssignedWork(self.work, self.context.configs.snapshot)
+        self.rebalance = Rebalance(self.context, self.work, self.assigned_work, self._taken_up)
+        self.healing = SelfHealing(settings.restart_budget, self.procedures, self._heal)
+        self.reconfiguration = TaskReconfiguration(
+            self.context, runs_here=self.work.is_running, fail=self._fail_for_good
+        )
+        self.connectors = ConnectorRequests(self.context)
+        self.states = StateRequests(self.context)
+        self.offsets = OffsetRequests(self.context)
+        self.internal = InternalRequests(self.context, self.reconfiguration)
+        self.restarts = Restarts(
+            self.context, self.work, self.assigned_work, self.statuses, on_restart=self.healing.forget
+        )
+        self.failure: str | None = None
+        """Why this worker can't be a member of its group, and never will be."""
+        self.rebalance_times = RebalanceTimes()
+        self.connector_starts = StartUps()
+        self.task_starts = StartUps()
+        self._has_been_assigned = False
+        self._is_stopping = False
+        self._is_lost = False
+
+    # -- requests, effects and time
+
+    def submit(
+        self, steps: Coroutine[Any, Any, T], on_done: Callable[[T | None, Exception | None], None]
+    ) -> Procedure[T]:
+        """Begin a request: a method of one of the parts above."""
+        return self.procedures.start(steps, on_done)
+
+    def run(self, now: Now) -> list[Call]:
+        """Let everything go on that can, and take the effects."""
+        return self.procedures.run(now)
+
+    @property
+    def next_due_ms(self) -> float | None:
+        """When to call ``run`` at the latest, on the monotonic clock."""
+        return self.procedures.next_due_ms
+
+    @property
+    def config(self) -> ClusterConfig:
+        return self.context.config
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the topics were read and the group has been joined."""
+        return self._has_been_assigned
+
+    def topics_read(self) -> None:
+        """Both topics were read to their ends: changes count from now on. Comes before membership."""
+        self.context.configs.start()
+        self.keys.start()
+
+    async def health(self) -> None:
+        """Waits its turn behind the requests that change something, and does nothing (KIP-1017)."""
+        async with self.context.leader_turn:
+            pass
+
+    async def rebalance_over(self) -> None:
+        await Until(lambda: self.context.group.is_up_to_date)
+
+    async def shut_down(self) -> None:
+        """Stop everything that runs here and say so; the group is to be left afterwards.
+
+        A worker that is out of its group already does not wait until its statuses are written: others own its work,
+        or Kafka is away and takes none.
+        """
+        with self.context.stages.during("stopping its connectors and tasks"):
+            self._is_stopping = True
+            self.assigned_work.revoke(self.assigned_work.assigned)
+            await Until(lambda: not self.work.running() and (self._is_lost or self.statuses.is_all_written()))
+
+    # -- the group
+
+    def notice(
+        self,
+        notice: Notice,
+        owners: Mapping[Unit, str],
+        member_urls: Iterable[str],
+        now: Now,
+        *,
+        are_all_members_ours: bool = False,
+    ) -> None:
+        """What the membership tells. What is beside the notice goes with Assigned, and is empty for a follower."""
+        self.procedures.now = now
+        match notice:
+            case Joining():
+                self.rebalance_times.began(self.procedures.now.monotonic_ms)
+                self.rebalance.joining()
+            case Assigned() if not self._is_stopping:
+                self._is_lost = False
+                self.rebalance.assigned(notice, owners, member_urls, are_all_members_ours=are_all_members_ours)
+            case StopWork():
+                self.rebalance.stop_work(notice)
+            case Lost(reason):
+                log.warning("this worker is out of its group: %s", reason)
+                self._is_lost = True
+                self.rebalance.lost()
+            case ReadConfigs():
+                self.rebalance.read_configs(notice)
+            case ProtocolChanged(_, _, message):
+                if message:
+                    log.log(logging.WARNING if notice.is_warning else logging.INFO, "%s", message)
+            case Trouble(message):
+                log.warning("%s", message)
+            case MembershipFailed(message):
+                self.failure = message
+            case _:
+                pass  # An assignment of which nothing is taken up any more.
+
+    def _taken_up(self) -> None:
+        self._has_been_assigned = True
+        self.rebalance_times.ended(self.procedures.now.monotonic_ms)
+        self.healing.forget_all_but(self.assigned_work.assigned)
+        self.statuses.assigned(self.assigned_work.assigned)
+
+    # -- the topics
+
+    def replay_config(self, key: str | bytes | None, value: bytes | None, offset: int) -> None:
+        before = self.config
+        for event in self.context.configs.replay(key, value, offset):
+            self._config_changed(event, before, offset + 1)
+
+    def replay_status(self, key: str | bytes | None, value: bytes | None) -> None:
+        for event in self.context.statuses.replay(key, value):
+            if isinstance(event, ConnectorStatusChanged):
+                self.statuses.replayed(event.connector, event.status)
+            elif isinstance(event, TaskStatusChanged):
+                self.statuses.replayed(event.task, event.status)
+
+    def _config_changed(self, event: ConfigEvent, before: ClusterConfig, offset: int) -> None:
+        match event:
+            case ConnectorConfigChanged(connector):
+                self._connector_changed(connector, is_new=not before.contains(connector), offset=offset)
+            case ConnectorRemoved(connector):
+                self.assigned_work.refresh()
+                self.rebalance.needed(offset, f"connector {connector} was removed")
+            case TaskConfigsCommitted(connector, _):
+                self.assigned_work.hold_tasks(connector)
+                self.rebalance.needed(offset, f"the tasks of connector {connector} were configured")
+            case TargetStateChanged():
+                self.assigned_work.refresh()
+            case SessionKeyChanged(key):
+                self.keys.changed(key)
+            case RestartRequested():
+                self.restarts.requested(event)
+            case LoggerLevelChanged(namespace, level):
+                self.procedures.start(_set_logger_level(namespace, level))
+
+    def _connector_changed(self, connector: str, *, is_new: bool, offset: int) -> None:
+        if self.assigned_work.is_assigned(connector):
+            self.healing.forget(connector)
+            self.assigned_work.restart((connector,))
+        if is_new:
+            self.rebalance.needed(offset, f"connector {connector} is new")
+
+    # -- what runs here
+
+    def task_event(self, event: TaskEvent, now: Now) -> None:
+        self.procedures.now = now
+        task = event.task
+        match event:
+            case TaskRunning() if self.work.is_running(task):
+                self.task_starts.succeeded += 1
+                self.healing.running(task)
+                self.statuses.set(task, TaskState.RUNNING)
+                self.statuses.uses_topics(task, self._sink_topics(task))
+            case TaskPaused() if self.work.is_running(task):
+                self.statuses.set(task, TaskState.PAUSED)
+            case TopicsUsed(_, topics) if self.work.is_running(task):
+                self.statuses.uses_topics(task, sorted(topics))
+            case TaskFailed(_, trace, retriable) if self.work.ended(task):
+                self.task_starts.failed += not self.statuses.is_said_to_run(task)
+                self._failed(task, trace, retriable=retriable)
+            case _:
+                pass  # Of something that was let go meanwhile.
+
+    def connector_error(self, connector: str, trace: str, *, retriable: bool) -> None:
+        """A connector has noticed itself that it can't go on."""
+        if self.work.give_up(connector):
+            self._failed(connector, trace, retriable=retriable)
+
+    def connector_started(self, connector: str, state: TargetState) -> None:
+        self.connector_starts.succeeded += 1
+        self.healing.running(connector)
+        self.connector_state_set(connector, state)
+
+    def connector_state_set(self, connector: str, state: TargetState) -> None:
+        self.statuses.set(connector, state_of(state))
+        if state is TargetState.STARTED:
+            self.reconfiguration.request(connector)
+
+    def connector_failed(self, connector: str, trace: str, *, retriable: bool) -> None:
+        self.connector_starts.failed += 1
+        self._failed(connector, trace, retriable=retriable)
+
+    def unit_starting(self, unit: Unit) -> None:
+        self.statuses.take(unit)
+
+    def unit_stopped(self, unit: Unit) -> None:
+        self.statuses.let_go(unit)
+
+    def _fail_for_good(self, connector: str, trace: str) -> None:
+        self.connector_error(connector, trace, retriable=False)
+
+    def _failed(self, unit: Unit, trace: str, *, retriable: bool) -> None:
+        what_next = self.healing.failed(unit, retriable=retriable)
+        log.error("%s has failed: %s\n%s", _named(unit), trace.rstrip(), what_next)
+        self.statuses.set(unit, TaskState.FAILED, f"{trace.rstrip()}\n{what_next}".rstrip())
+
+    def _heal(self, unit: Unit) -> None:
+        if self.assigned_work.is_assigned(unit) and not self.work.is_running(unit):
+            log.info("%s is restarted by itself, for the %d. time", _named(unit), self.healing.restart_count(unit))
+            self.statuses.set(unit, TaskState.RESTARTING, has_version=False)
+            self.assigned_work.restart((unit,))
+
+    def _sink_topics(self, task: ConnectorTaskId) -> list[str]:
+        partitions = (self.config.task_config(task) or {}).get(TASK_PARTITIONS)
+        try:
+            return sorted({partition.topic for partition in parse_partitions(partitions or "{}")})
+        except ValueError:
+            return []
+
+
+def _named(unit: Unit) -> str:
+    return f"task {unit}" if isinstance(unit, ConnectorTaskId) else f"connector {unit}"
+
+
+async def _set_logger_level(namespace: str, level: str) -> None:
+    await SetLoggerLevel(namespace, level)

@@ -1,0 +1,129 @@
+"""What all parts of the herder look at: settings, what was replayed of the topics, and what the group is now."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from barnabas.connect.decide.backing_stores.config_records import ConfigRecord
+from barnabas.connect.decide.backing_stores.config_state import ClusterConfig, ConfigState
+from barnabas.connect.decide.backing_stores.status_state import StatusState
+from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
+from barnabas.connect.decide.herder.effects import ConfigMap, ReadConfigsToEnd, WriteConfigs
+from barnabas.connect.decide.herder.herder_settings import HerderSettings
+from barnabas.connect.decide.herder.herder_stages import Stages
+from barnabas.connect.decide.herder.procedures import Procedures, Turn, Until
+from barnabas.connect.errors import ConnectError, NotFound, NotLeader, RebalanceNeeded
+from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType
+
+__all__ = ["GroupView", "HerderContext", "PluginCatalog"]
+
+log = logging.getLogger(__name__)
+
+
+class PluginCatalog(Protocol):
+    """What is known of a connector by its settings, without running it."""
+
+    def connector_type(self, config: ConfigMap) -> ConnectorType:
+        """UNKNOWN for a class that this worker does not have."""
+
+    def connector_version(self, config: ConfigMap) -> str | None: ...
+
+
+@dataclass(slots=True)
+class GroupView:
+    """The group as of the last assignment."""
+
+    member_id: str = ""
+    leader_id: str | None = None
+    leader_url: str | None = None
+    generation: int = -1
+    protocol_version: ProtocolVersion = ProtocolVersion.SESSIONED
+    config_offset: int = -1
+    is_settled: bool = False
+    """Whether this worker is a member that has taken up its assignment, so that it is known who leads."""
+    is_up_to_date: bool = False
+    """Whether, moreover, nothing is configured that has not been shared out: it is known who runs what."""
+    owners: dict[str | ConnectorTaskId, str] = field(default_factory=dict)
+    """Who runs what, by URL. Only the leader knows."""
+    member_worker_ids: frozenset[str] = frozenset()
+    """All members, by their ``host:port``. Only the leader knows."""
+    are_all_members_ours: bool = False
+    """Whether no member is a worker of Kafka's. Only the leader knows."""
+
+    @property
+    def is_leader(self) -> bool:
+        return bool(self.member_id) and self.member_id == self.leader_id
+
+
+class HerderContext:
+    def __init__(self, settings: HerderSettings, procedures: Procedures, plugins: PluginCatalog) -> None:
+        self.settings = settings
+        self.procedures = procedures
+        self.plugins = plugins
+        self.configs = ConfigState()
+        self.statuses = StatusState()
+        self.group = GroupView(protocol_version=settings.protocol)
+        self.stages = Stages(lambda: procedures.now.wall_ms)
+        self.leader_turn = Turn()
+        """Held by whoever decides about configurations as leader, from looking to having read back what he wrote."""
+
+    @property
+    def config(self) -> ClusterConfig:
+        return self.configs.snapshot()
+
+    def connector_type(self, connector: str) -> ConnectorType:
+        properties = self.config.connector_config(connector)
+        return ConnectorType.UNKNOWN if properties is None else self.plugins.connector_type(properties)
+
+    def require_connector(self, connector: str, text: str) -> ConfigMap:
+        """Its settings; NotFound with the text if there is none."""
+        properties = self.config.connector_config(connector)
+        if properties is None:
+            raise NotFound(text)
+        return properties
+
+    async def find_connector(self, connector: str, text: str) -> ConfigMap:
+        """As ``require_connector``, but it is only said not to be there when all of the topic was read: somebody may
+        have created it a moment ago through another worker."""
+        if not self.config.contains(connector):
+            try:
+                await self.read_configs_to_end()
+            except (ConnectError, OSError) as error:
+                log.warning("the config topic could not be read to its end: %s", error)
+        return self.require_connector(connector, text)
+
+    def require_leader(self, text: str) -> None:
+        if not self.group.is_leader:
+            raise NotLeader(text, self.group.leader_url)
+
+    async def settled(self, *, is_up_to_date: bool = False) -> None:
+        """Wait until it is known who leads the group (and who runs what), for a while."""
+        group = self.group
+        with self.stages.during("ensuring membership in the cluster"):
+            is_settled = await Until(
+                lambda: group.is_up_to_date if is_up_to_date else group.is_settled, self.settings.rebalance_wait_ms
+            )
+        if not is_settled:
+            raise RebalanceNeeded("Request cannot be completed because a rebalance is expected")
+
+    @asynccontextmanager
+    async def as_leader(self, text: str) -> AsyncIterator[None]:
+        """What is decided inside is decided by the leader, and by nobody else at the same time."""
+        async with self.leader_turn:
+            await self.settled()
+            self.require_leader(text)
+            yield
+
+    async def write_configs(self, *records: ConfigRecord) -> None:
+        """Write them as one batch and wait until they were read back."""
+        with self.stages.during("writing to the config topic"):
+            await WriteConfigs(records)
+            await ReadConfigsToEnd(self.settings.write_timeout_ms)
+
+    async def read_configs_to_end(self, timeout_ms: int | None = None) -> None:
+        with self.stages.during("reading to the end of the config topic"):
+            await ReadConfigsToEnd(self.settings.sync_timeout_ms if timeout_ms is None else timeout_ms)

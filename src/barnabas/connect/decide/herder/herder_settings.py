@@ -1,0 +1,46 @@
+"""What the herder is told of the worker's settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
+
+__all__ = ["HerderSettings", "RestartBudget"]
+
+
+@dataclass(frozen=True, slots=True)
+class RestartBudget:
+    """How often what has failed is started again by itself: ``barnabas.connect.task.restart.*``.
+
+    The n-th restart comes ``backoff_ms`` x 2^(n-1) after the failure, at most ``backoff_max_ms``. What has run for
+    ``reset_ms`` has its whole budget again. With ``max_attempts`` 0 nothing is restarted, as in Kafka.
+    """
+
+    max_attempts: int = 10
+    backoff_ms: int = 1_000
+    backoff_max_ms: int = 60_000
+    reset_ms: int = 600_000
+
+    def delay_ms(self, attempt: int) -> int:
+        """Before the attempt of this number, from 1."""
+        return min(self.backoff_ms << min(attempt - 1, 32), self.backoff_max_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class HerderSettings:
+    """``worker_id`` is the advertised ``host:port``, as statuses have it; ``url`` the advertised URL with a slash at
+    its end, as the group has it."""
+
+    worker_id: str
+    url: str
+    group_id: str
+    protocol: ProtocolVersion = ProtocolVersion.SESSIONED
+    """The highest one that this worker offers: what holds until the group has agreed on one."""
+    sync_timeout_ms: int = 3_000
+    write_timeout_ms: int = 30_000
+    """For a write to the config topic and its reading back, together."""
+    rebalance_wait_ms: int = 30_000
+    """How long a request waits for a rebalance to be over, before who asked is told to wait himself."""
+    is_topic_tracking_enabled: bool = True
+    restart_budget: RestartBudget = RestartBudget()

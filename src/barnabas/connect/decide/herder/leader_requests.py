@@ -1,0 +1,50 @@
+"""What workers ask of their leader: to publish task configs, and to fence off earlier tasks (KIP-507, KIP-618).
+
+Both have been checked for the session's signature before they get here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.connect.decide.backing_stores.config_records import task_count_record
+from barnabas.connect.decide.herder.effects import ConfigMap, FenceProducers
+from barnabas.connect.decide.herder.herder_context import HerderContext
+from barnabas.connect.decide.herder.task_reconfiguration import TaskReconfiguration
+from barnabas.connect.errors import BadRequest, RebalanceNeeded
+from barnabas.connect.identifiers import ConnectorType, TargetState
+
+__all__ = ["InternalRequests"]
+
+
+class InternalRequests:
+    def __init__(self, context: HerderContext, reconfiguration: TaskReconfiguration) -> None:
+        self._context = context
+        self._reconfiguration = reconfiguration
+
+    async def put_task_configs(self, name: str, configs: Sequence[ConfigMap]) -> None:
+        async with self._context.as_leader("Only the leader may write task configurations."):
+            await self._context.find_connector(name, f"Connector {name} not found")
+            if configs and self._context.config.target_state(name) is TargetState.STOPPED:
+                raise BadRequest(f"Connector {name} is stopped, so it can't be given tasks: resume it first")
+            await self._reconfiguration.write(name, configs)
+
+    async def fence_zombies(self, name: str) -> None:
+        """Producers of a set of tasks before the present one can't write any more once this is over."""
+        context = self._context
+        async with context.as_leader("Only the leader may fence off earlier tasks."):
+            properties = await context.find_connector(name, f"Connector {name} not found")
+            if context.plugins.connector_type(properties) is not ConnectorType.SOURCE:
+                raise BadRequest(f"Connector {name} is not a source connector")
+            config = context.config
+            if name not in config.pending_fencing:
+                return
+            if config.needs_fencing_round(name):
+                count = config.task_count_records[name]
+                await FenceProducers([f"{context.settings.group_id}-{name}-{task}" for task in range(count)])
+                await context.read_configs_to_end()
+                if context.config.task_config_generation(name) != config.task_config_generation(name):
+                    raise RebalanceNeeded(
+                        f"Tasks of connector {name} were configured anew while earlier ones were fenced off; try again"
+                    )
+            await context.write_configs(task_count_record(name, config.task_count(name)))

@@ -1,0 +1,211 @@
+"""What runs on this worker: brought, one connector or task at a time, to what is wanted of it.
+
+Others say what is wanted (``want``); nobody starts or stops anything else. For each connector and task there is at most
+one procedure under way, which stops before it starts: so a new configuration never runs beside the old one, whatever
+comes in which order, and ``is_quiet`` tells when everything has stopped that has to give way to another worker.
+
+Something that has ended by itself is not started again until its ``version`` is another one: a new configuration, a
+restart that was asked for, or one of the worker's own (``self_healing``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from barnabas.connect.decide.herder.effects import (
+    ConfigMap,
+    SetConnectorState,
+    SetTaskState,
+    StartConnector,
+    StartTask,
+    StopConnector,
+    StopTasks,
+)
+from barnabas.connect.decide.herder.procedures import Procedures
+from barnabas.connect.errors import ConnectError
+from barnabas.connect.identifiers import ConnectorTaskId, TargetState
+
+__all__ = ["LocalWork", "StartFailed", "Unit", "Wanted", "WorkListener"]
+
+Unit = str | ConnectorTaskId
+"""A connector by its name, or a task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What should run, and how. With another ``version`` it is stopped and started; another state is told to it."""
+
+    version: tuple[int, ...]
+    target_state: TargetState
+    connector_config: ConfigMap
+    task_config: ConfigMap | None = None
+    task_configs: Sequence[ConfigMap] = ()
+    applied_config: ConfigMap | None = None
+
+
+@dataclass(slots=True)
+class _Running:
+    version: tuple[int, ...]
+    target_state: TargetState
+
+
+class WorkListener(Protocol):
+    """Hears what becomes of the work, in order."""
+
+    def unit_starting(self, unit: Unit) -> None: ...
+
+    def connector_started(self, connector: str, state: TargetState) -> None: ...
+
+    def connector_state_set(self, connector: str, state: TargetState) -> None: ...
+
+    def connector_failed(self, connector: str, trace: str, *, retriable: bool) -> None: ...
+
+    def unit_stopped(self, unit: Unit) -> None: ...
+
+
+class StartFailed(ConnectError):
+    """A connector did not start. ``trace`` is for the status."""
+
+    def __init__(self, trace: str, *, retriable: bool) -> None:
+        super().__init__(trace)
+        self.trace = trace
+        self.retriable = retriable
+
+
+class LocalWork:
+    def __init__(self, procedures: Procedures, listener: WorkListener) -> None:
+        self.generation = -1
+        """Of the group, given to tasks when they start."""
+        self._procedures = procedures
+        self._listener = listener
+        self._wanted: dict[Unit, Wanted] = {}
+        self._running: dict[Unit, _Running] = {}
+        self._ended: dict[Unit, tuple[int, ...]] = {}
+        """What ended by itself, in which version."""
+        self._failures: dict[Unit, str] = {}
+        self._steered: set[Unit] = set()
+
+    def is_running(self, unit: Unit) -> bool:
+        """Whether it holds anything: started and not known to have ended."""
+        return unit in self._running
+
+    def running(self) -> list[Unit]:
+        return list(self._running)
+
+    def is_steady(self, unit: Unit) -> bool:
+        """Whether it is what is wanted of it, or has ended; not on the way there."""
+        return unit not in self._steered
+
+    def failure(self, unit: Unit) -> str | None:
+        """Why a connector did not start, if that was the last thing that happened to it."""
+        return self._failures.get(unit)
+
+    def want(self, wanted: Mapping[Unit, Wanted]) -> None:
+        """Everything that should run here from now on."""
+        before, self._wanted = self._wanted, dict(wanted)
+        self._ended = {unit: version for unit, version in self._ended.items() if unit in wanted}
+        self._failures = {unit: trace for unit, trace in self._failures.items() if unit in wanted}
+        for unit in dict.fromkeys((*before, *wanted, *self._running)):  # In an order that is always the same.
+            self._bring_about(unit)
+
+    def is_quiet(self, units: Iterable[Unit] | None = None) -> bool:
+        """Whether nothing (of these) runs any more that should not."""
+        units = self._running if units is None else units
+        return not any(self._has_to_stop(unit) for unit in units)
+
+    def ended(self, unit: Unit) -> bool:
+        """A task has ended by itself, or a connector has failed. False if that was known."""
+        running = self._running.pop(unit, None)
+        if running is None:
+            return False
+        self._ended[unit] = running.version
+        return True
+
+    def give_up(self, unit: Unit) -> bool:
+        """It can't go on, although it runs: stop it, and count that as an end. False if it does not run."""
+        running = self._running.get(unit)
+        if running is None:
+            return False
+        self._ended[unit] = running.version
+        self._bring_about(unit)
+        return True
+
+    def _bring_about(self, unit: Unit) -> None:
+        if unit not in self._steered and self._next_step(unit) is not None:
+            self._steered.add(unit)
+            self._procedures.start(self._steer(unit))
+
+    def _has_to_stop(self, unit: Unit) -> bool:
+        running, wanted = self._running.get(unit), self._wanted.get(unit)
+        if running is None:
+            return False
+        return wanted is None or wanted.version != running.version or self._ended.get(unit) == running.version
+
+    def _next_step(self, unit: Unit) -> str | None:
+        if self._has_to_stop(unit):
+            return "stop"
+        wanted = self._wanted.get(unit)
+        running = self._running.get(unit)
+        if wanted is None:
+            return None
+        if running is None:
+            return "start" if self._ended.get(unit) != wanted.version else None
+        return "set state" if running.target_state is not wanted.target_state else None
+
+    async def _steer(self, unit: Unit) -> None:
+        try:
+            while (step := self._next_step(unit)) is not None:
+                if step == "stop":
+                    await self._stop(unit)
+                elif step == "start":
+                    await self._start(unit, self._wanted[unit])
+                else:
+                    await self._set_state(unit, self._wanted[unit].target_state)
+        finally:
+            self._steered.discard(unit)
+
+    async def _stop(self, unit: Unit) -> None:
+        if isinstance(unit, ConnectorTaskId):
+            await StopTasks((unit,))
+        else:
+            await StopConnector(unit)
+        running = self._running.pop(unit, None)
+        if running is not None and self._ended.get(unit) != running.version:
+            self._listener.unit_stopped(unit)
+
+    async def _start(self, unit: Unit, wanted: Wanted) -> None:
+        self._ended.pop(unit, None)
+        self._failures.pop(unit, None)
+        self._running[unit] = _Running(wanted.version, wanted.target_state)
+        self._listener.unit_starting(unit)
+        if isinstance(unit, ConnectorTaskId):
+            await StartTask(
+                unit,
+                wanted.connector_config,
+                wanted.task_config or {},
+                wanted.target_state,
+                self.generation,
+                wanted.task_configs,
+                wanted.applied_config,
+            )
+            return
+        try:
+            await StartConnector(unit, wanted.connector_config, wanted.target_state)
+        except StartFailed as failure:
+            if self.ended(unit):
+                self._failures[unit] = failure.trace
+                self._listener.connector_failed(unit, failure.trace, retriable=failure.retriable)
+        else:
+            if unit in self._running:
+                self._listener.connector_started(unit, wanted.target_state)
+
+    async def _set_state(self, unit: Unit, state: TargetState) -> None:
+        self._running[unit].target_state = state
+        if isinstance(unit, ConnectorTaskId):
+            await SetTaskState(unit, state)
+            return
+        await SetConnectorState(unit, state)
+        if unit in self._running:
+            self._listener.connector_state_set(unit, state)

@@ -1,0 +1,46 @@
+"""The positions of a connector: shown by any worker, changed by the leader while the connector is stopped (KIP-875)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from barnabas.connect.decide.herder.effects import AlterOffsets, ConfigMap, ReadOffsets, ResetOffsets
+from barnabas.connect.decide.herder.herder_context import HerderContext
+from barnabas.connect.entities import ConnectorOffset, ConnectorOffsets
+from barnabas.connect.errors import BadRequest
+from barnabas.connect.identifiers import TargetState
+
+__all__ = ["OffsetRequests"]
+
+
+class OffsetRequests:
+    def __init__(self, context: HerderContext) -> None:
+        self._context = context
+
+    async def read(self, name: str) -> ConnectorOffsets:
+        config = await self._context.find_connector(name, f"Connector {name} not found")
+        return await ReadOffsets(name, config, self._context.plugins.connector_type(config))
+
+    async def alter(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
+        async with self._stopped_connector(name) as config:
+            return await AlterOffsets(name, config, self._context.plugins.connector_type(config), offsets)
+
+    async def reset(self, name: str) -> str:
+        async with self._stopped_connector(name) as config:
+            return await ResetOffsets(name, config, self._context.plugins.connector_type(config))
+
+    @asynccontextmanager
+    async def _stopped_connector(self, name: str) -> AsyncIterator[ConfigMap]:
+        """Its settings. It stays stopped as long as this is going on, as far as the leader has a say in it."""
+        context = self._context
+        async with context.as_leader("Only the leader can process alter/reset offsets requests."):
+            await context.read_configs_to_end()
+            config = context.require_connector(name, f"Connector {name} not found")
+            is_stopped = context.config.target_state(name) is TargetState.STOPPED
+            if not is_stopped or context.config.task_count(name) > 0:
+                raise BadRequest(
+                    "Connectors must be in the STOPPED state before their offsets can be modified. This can be done "
+                    f"for the specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"
+                )
+            yield config

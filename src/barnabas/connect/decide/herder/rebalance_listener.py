@@ -1,0 +1,142 @@
+"""The herder's side of a rebalance: what is stopped before, what is started after, and when another one is needed.
+
+``group.membership`` speaks with the coordinator and says what to do by notices; this does it.
+
+* A connector that is new or gone, and every commit of task configs, are shared out by a rebalance; nothing else is. One
+  that was decided on an older state of the config topic is followed by another.
+* The tasks of newly committed configs have stopped before the group is asked to rebalance.
+* Until this worker has its assignment and has acted on it nobody counts as leader: requests wait.
+* Out of the group everything stops at once: somebody else may get it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from urllib.parse import urlsplit
+
+from barnabas.connect.decide.group.membership_events import Assigned, ReadConfigs, StopWork
+from barnabas.connect.decide.herder.assigned_work import AssignedWork
+from barnabas.connect.decide.herder.effects import (
+    RejoinGroup,
+    ReportConfigsRead,
+    ReportWorkStopped,
+)
+from barnabas.connect.decide.herder.herder_context import HerderContext
+from barnabas.connect.decide.herder.local_work import LocalWork, Unit
+from barnabas.connect.decide.herder.procedures import Until
+from barnabas.connect.errors import ConnectError
+
+__all__ = ["Rebalance"]
+
+log = logging.getLogger(__name__)
+
+
+class Rebalance:
+    """``on_assigned`` is called after this worker has taken up a new assignment."""
+
+    def __init__(
+        self, context: HerderContext, work: LocalWork, assigned_work: AssignedWork, on_assigned: Callable[[], None]
+    ) -> None:
+        self._context = context
+        self._work = work
+        self._assigned_work = assigned_work
+        self._on_assigned = on_assigned
+        self._is_joining = True
+        self._needed_at = -1
+        """How much of the config topic the group has to know: up to here there is something to be shared out."""
+        self._has_asked = False
+        self._stops_under_way = 0
+
+    def needed(self, config_offset: int, reason: str) -> None:
+        """There is something to be shared out in the config topic before this offset."""
+        self._needed_at = max(self._needed_at, config_offset)
+        self._update()
+        if not self._is_joining:
+            self._ask(reason)
+
+    def joining(self) -> None:
+        self._is_joining = True
+        self._update()
+
+    def assigned(
+        self,
+        notice: Assigned,
+        owners: Mapping[Unit, str],
+        member_urls: Iterable[str],
+        *,
+        are_all_members_ours: bool = False,
+    ) -> None:
+        """``owners``, by URL, and what is said of the members are known to the leader only."""
+        group, assignment = self._context.group, notice.assignment
+        group.member_id = notice.member_id
+        group.leader_id, group.leader_url = assignment.leader, assignment.leader_url
+        group.generation = notice.generation
+        group.protocol_version = notice.protocol
+        group.config_offset = assignment.config_offset
+        group.owners = dict(owners)
+        group.member_worker_ids = frozenset(urlsplit(url).netloc for url in member_urls)
+        group.are_all_members_ours = are_all_members_ours
+        self._is_joining = False
+        self._has_asked = False
+        units: list[Unit] = [*assignment.connectors, *assignment.tasks]
+        self._assigned_work.assign(units, notice.generation, is_outdated=self._is_outdated)
+        self._update()
+        if self._is_outdated:
+            self._ask("the config topic has changed since the last rebalance")
+        self._on_assigned()
+
+    def stop_work(self, notice: StopWork) -> None:
+        self._stops_under_way += 1
+        self._update()
+        self._assigned_work.revoke((*notice.connectors, *notice.tasks))
+        self._context.procedures.start(self._report_stopped(notice))
+
+    def lost(self) -> None:
+        """The StopWork that comes with it names everything; what is assigned is nothing from now on."""
+        group = self._context.group
+        group.member_id, group.leader_id, group.leader_url, group.generation = "", None, None, -1
+        group.owners, group.member_worker_ids, group.are_all_members_ours = {}, frozenset(), False
+        self._is_joining = True
+        self._update()
+        self._assigned_work.revoke(self._assigned_work.assigned)
+
+    def read_configs(self, notice: ReadConfigs) -> None:
+        self._context.procedures.start(self._read_configs(notice))
+
+    @property
+    def _is_outdated(self) -> bool:
+        return self._needed_at > self._context.group.config_offset
+
+    def _update(self) -> None:
+        group = self._context.group
+        group.is_settled = bool(group.member_id and not self._is_joining and not self._stops_under_way)
+        group.is_up_to_date = group.is_settled and not self._is_outdated
+
+    def _ask(self, reason: str) -> None:
+        if not self._has_asked:
+            self._has_asked = True
+            self._context.procedures.start(self._rejoin(reason))
+
+    async def _rejoin(self, reason: str) -> None:
+        with self._context.stages.during("stopping the tasks that were reconfigured"):
+            await Until(self._work.is_quiet)
+        if not self._is_joining:  # Otherwise a rebalance has begun of itself, and its assignment is looked at.
+            await RejoinGroup(reason)
+
+    async def _report_stopped(self, notice: StopWork) -> None:
+        units: list[Unit] = [*notice.connectors, *notice.tasks]
+        with self._context.stages.during(f"stopping {len(units)} connectors and tasks that it gives up"):
+            await Until(lambda: not any(self._work.is_running(unit) for unit in units))
+        self._stops_under_way -= 1
+        await ReportWorkStopped(notice.stop_id)
+        self._update()
+
+    async def _read_configs(self, notice: ReadConfigs) -> None:
+        try:
+            await self._context.read_configs_to_end(notice.timeout_ms)
+        except (ConnectError, OSError) as error:
+            log.warning("the config topic could not be read to its end: %s", error)
+            await ReportConfigsRead(False)
+        else:
+            await ReportConfigsRead(True)

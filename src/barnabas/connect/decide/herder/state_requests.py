@@ -1,0 +1,42 @@
+"""Connectors are paused, resumed and stopped (KIP-875), and their log levels set for all workers (KIP-976).
+
+Pausing and resuming are wishes that any worker may write down. Stopping takes the tasks away as well, so it is up to
+the leader.
+"""
+
+from __future__ import annotations
+
+from barnabas.connect.decide.backing_stores.config_records import (
+    logger_level_record,
+    target_state_record,
+    task_commit_record,
+)
+from barnabas.connect.decide.herder.herder_context import HerderContext
+from barnabas.connect.identifiers import TargetState
+
+__all__ = ["StateRequests"]
+
+
+class StateRequests:
+    def __init__(self, context: HerderContext) -> None:
+        self._context = context
+
+    async def pause(self, name: str) -> None:
+        await self._set(name, TargetState.PAUSED)
+
+    async def resume(self, name: str) -> None:
+        await self._set(name, TargetState.STARTED)
+
+    async def stop(self, name: str) -> None:
+        context = self._context
+        async with context.as_leader("Only the leader can transition connectors to the STOPPED state."):
+            await context.find_connector(name, f"Unknown connector {name}")
+            # In one batch: a connector that has lost its tasks and goes on would never get any.
+            await context.write_configs(task_commit_record(name, 0), target_state_record(name, TargetState.STOPPED))
+
+    async def set_cluster_logger_level(self, namespace: str, level: str) -> None:
+        await self._context.write_configs(logger_level_record(namespace, level))
+
+    async def _set(self, name: str, state: TargetState) -> None:
+        await self._context.find_connector(name, f"Unknown connector {name}")
+        await self._context.write_configs(target_state_record(name, state))

@@ -1,0 +1,205 @@
+"""Who writes which status when, and what the REST API shows of it.
+
+A worker writes about what runs on it. When it lets something go it says UNASSIGNED, unless somebody else has written
+since. The leader sweeps up after each rebalance: statuses of what is not configured any more are removed, and work that
+is with nobody because its worker has gone is UNASSIGNED from then on. (With Kafka it is shown as RUNNING on a dead
+worker until somebody gets it.)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+
+from barnabas.connect.decide.backing_stores.status_records import (
+    Status,
+    StatusRecord,
+    TopicStatus,
+    connector_status_record,
+    task_status_record,
+    topic_status_record,
+    topic_status_removal,
+)
+from barnabas.connect.decide.herder.effects import WriteStatus
+from barnabas.connect.decide.herder.herder_context import HerderContext
+from barnabas.connect.decide.herder.local_work import Unit
+from barnabas.connect.entities import ActiveTopics, ConnectorState, ConnectorStatus, TaskStatus
+from barnabas.connect.errors import ConnectError, NotFound
+from barnabas.connect.identifiers import ConnectorTaskId, TargetState, TaskState
+
+__all__ = ["Statuses", "state_of"]
+
+log = logging.getLogger(__name__)
+
+
+def state_of(target_state: TargetState) -> TaskState:
+    """What something is that has become what is wanted of it."""
+    return {
+        TargetState.STARTED: TaskState.RUNNING,
+        TargetState.PAUSED: TaskState.PAUSED,
+        TargetState.STOPPED: TaskState.STOPPED,
+    }[target_state]
+
+
+class Statuses:
+    def __init__(self, context: HerderContext) -> None:
+        self._context = context
+        self._generation = 0
+        """The last one of which this worker was a member."""
+        self._here: dict[Unit, Status] = {}
+        """What was last said of what is here."""
+        self._writing = 0
+
+    # -- written
+
+    def set(self, unit: Unit, state: TaskState, trace: str | None = None, *, has_version: bool = True) -> None:
+        self._here[unit] = self._status(unit, state, trace, has_version=has_version)
+        self._write(unit, self._here[unit])
+
+    def take(self, unit: Unit) -> None:
+        """It is about to start here: what another worker said of it is over. (Starting may take long.)"""
+        context = self._context
+        known = context.statuses.connector(unit) if isinstance(unit, str) else context.statuses.task(unit)
+        if known is not None and known.worker_id != context.settings.worker_id:
+            self.set(unit, TaskState.UNASSIGNED)
+
+    def let_go(self, unit: Unit) -> None:
+        """It has stopped here. Of what is not configured any more the leader removes the status."""
+        self._here.pop(unit, None)
+        if not self._is_configured(unit):
+            return
+        status = self._status(unit, TaskState.UNASSIGNED, None, has_version=True)
+        if self._context.statuses.may_write_safely(unit, status):
+            self._write(unit, status)
+
+    def replayed(self, unit: Unit, status: Status | None) -> None:
+        """Somebody wrote about something. A worker that has let it go, or the leader who thought that nobody has it,
+        may have done so after the one who has it now; who says it again."""
+        mine = self._here.get(unit)
+        if mine is None or status is None or status.state is not TaskState.UNASSIGNED:
+            return
+        if mine.state is TaskState.UNASSIGNED:
+            return
+        if self._is_configured(unit) and status.generation <= self._generation:
+            self._write(unit, replace(mine, generation=self._generation))
+
+    def assigned(self, units: frozenset[Unit]) -> None:
+        """A rebalance is over, and this is what this worker has."""
+        self._here = {unit: status for unit, status in self._here.items() if unit in units}
+        self._generation = self._context.group.generation
+        if self._context.group.is_leader:
+            self._remove_unconfigured()
+            self._disown_abandoned()
+
+    def uses_topics(self, task: ConnectorTaskId, topics: Iterable[str]) -> None:
+        """Remember topics that a connector has not used before (KIP-558)."""
+        if not self._context.settings.is_topic_tracking_enabled:
+            return
+        known = self._context.statuses.topics(task.connector)
+        for topic in topics:
+            if topic not in known:
+                now_ms = self._context.procedures.now.wall_ms
+                self._start_write(topic_status_record(TopicStatus(topic, task.connector, task.task, now_ms)))
+
+    async def reset_active_topics(self, name: str) -> None:
+        for topic in self._context.statuses.topics(name):
+            await WriteStatus(topic_status_removal(topic, name))
+
+    def is_said_to_run(self, unit: Unit) -> bool:
+        """Whether the last word from here was that it runs."""
+        status = self._here.get(unit)
+        return status is not None and status.state is TaskState.RUNNING
+
+    def is_all_written(self) -> bool:
+        return not self._writing
+
+    # -- shown
+
+    def connector_status(self, name: str) -> ConnectorStatus:
+        statuses = self._context.statuses
+        status = statuses.connector(name)
+        if status is None or self._is_gone(name):
+            raise NotFound(f"No status found for connector {name}")
+        tasks = [_task_status(task, each) for task, each in statuses.tasks(name).items()]
+        return ConnectorStatus(name, _connector_state(status), tasks, self._context.connector_type(name))
+
+    def task_status(self, task: ConnectorTaskId) -> TaskStatus:
+        status = self._context.statuses.task(task)
+        if status is None or self._is_gone(task.connector):
+            raise NotFound(f"No status found for task {task}")
+        return _task_status(task, status)
+
+    def _is_gone(self, connector: str) -> bool:
+        """A deleted connector's last status stays in the topic until its worker has stopped it."""
+        return self._context.config.connector_config(connector) is None
+
+    def active_topics(self, name: str) -> ActiveTopics:
+        return ActiveTopics(name, list(self._context.statuses.topics(name)))
+
+    # -- inside
+
+    def _status(self, unit: Unit, state: TaskState, trace: str | None, *, has_version: bool) -> Status:
+        context = self._context
+        connector = unit.connector if isinstance(unit, ConnectorTaskId) else unit
+        properties = context.config.connector_config(connector)
+        version = None
+        if has_version and properties is not None:
+            version = context.plugins.connector_version(properties)
+        return Status(state, context.settings.worker_id, self._generation, trace, version)
+
+    def _write(self, unit: Unit, status: Status | None) -> None:
+        if isinstance(unit, ConnectorTaskId):
+            self._start_write(task_status_record(unit, status))
+        else:
+            self._start_write(connector_status_record(unit, status))
+
+    def _start_write(self, record: StatusRecord) -> None:
+        self._writing += 1
+        self._context.procedures.start(self._write_record(record))
+
+    async def _write_record(self, record: StatusRecord) -> None:
+        try:
+            await WriteStatus(record)
+        except (ConnectError, OSError) as error:
+            log.error("status %s could not be written: %s", record[0].decode(), error)
+        finally:
+            self._writing -= 1
+
+    def _is_configured(self, unit: Unit) -> bool:
+        config = self._context.config
+        if isinstance(unit, ConnectorTaskId):
+            return config.contains(unit.connector) and unit.task < config.task_count(unit.connector)
+        return config.contains(unit)
+
+    def _units(self) -> list[tuple[Unit, Status]]:
+        """All of which there is a status."""
+        statuses = self._context.statuses
+        units: list[Unit] = [*statuses.all_tasks(), *statuses.connectors()]
+        found = ((unit, statuses.connector(unit) if isinstance(unit, str) else statuses.task(unit)) for unit in units)
+        return [(unit, status) for unit, status in found if status is not None]
+
+    def _remove_unconfigured(self) -> None:
+        for unit, _ in self._units():
+            if not self._is_configured(unit):
+                self._write(unit, None)
+                if isinstance(unit, str):
+                    for topic in self._context.statuses.topics(unit):
+                        self._start_write(topic_status_removal(topic, unit))
+
+    def _disown_abandoned(self) -> None:
+        owners = self._context.group.owners
+        members = self._context.group.member_worker_ids
+        for unit, status in self._units():
+            if self._is_configured(unit) and unit not in owners and status.worker_id not in members:
+                if status.state is not TaskState.UNASSIGNED:
+                    lost = Status(TaskState.UNASSIGNED, status.worker_id, self._generation, None, status.version)
+                    self._write(unit, lost)
+
+
+def _connector_state(status: Status) -> ConnectorState:
+    return ConnectorState(status.state.value, status.worker_id, status.version, status.trace or "")
+
+
+def _task_status(task: ConnectorTaskId, status: Status) -> TaskStatus:
+    return TaskStatus(task.task, status.state.value, status.worker_id, status.version, status.trace or "")

@@ -1,0 +1,1 @@
+"""Plugins by name and version."""

@@ -1,0 +1,73 @@
+"""A plugin as the worker knows it: its names, its version, its settings, and where it is loaded from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from barnabas.connect.decide.registry.plugin_versions import PluginVersion
+from barnabas.connect.settings.plugin_config_def import ConfigDef
+
+__all__ = ["CONNECTORS", "Plugin", "PluginType"]
+
+
+class PluginType(Enum):
+    """The value is what the REST API writes; ``noun`` is Kafka's name of the class; the order is that of listings."""
+
+    SINK = ("sink", "SinkConnector", "Connector")
+    SOURCE = ("source", "SourceConnector", "Connector")
+    TRANSFORMATION = ("transformation", "Transformation", "Transformation")
+    PREDICATE = ("predicate", "Predicate", "Predicate")
+    CONVERTER = ("converter", "Converter", "Converter")
+    HEADER_CONVERTER = ("header_converter", "HeaderConverter", "Converter")
+
+    def __init__(self, text: str, noun: str, suffix: str) -> None:
+        self.text = text
+        self.noun = noun
+        self.suffix = suffix
+        """What may be left out at the end of a simple name."""
+
+
+CONNECTORS = (PluginType.SINK, PluginType.SOURCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """``name`` is the full name that listings show: Kafka's for what Kafka has, else module and class.
+
+    ``target`` is what is loaded: for connectors the class itself, for others whatever the part that runs tasks knows
+    under this name.
+    """
+
+    type: PluginType
+    name: str
+    version: str | None
+    config_def: ConfigDef
+    target: Any = None
+    aliases: tuple[str, ...] = ()
+    """Further full names."""
+    location: str = "barnabas"
+    """The distribution that it came with."""
+
+    @property
+    def full_names(self) -> tuple[str, ...]:
+        return (self.name, *self.aliases)
+
+    @property
+    def short_names(self) -> frozenset[str]:
+        """What is enough to name it, unless another plugin has the same: the class, and that without its suffix."""
+        names: set[str] = set()
+        for full_name in self.full_names:
+            simple = full_name.replace(":", ".").rpartition(".")[2]
+            names.add(simple)
+            if simple.endswith(self.type.suffix) and simple != self.type.suffix:
+                names.add(simple.removesuffix(self.type.suffix))
+        return frozenset(names)
+
+    @property
+    def order(self) -> tuple[str, PluginVersion]:
+        return (self.name, PluginVersion(self.version or ""))
+
+    def __str__(self) -> str:
+        return f"{self.name}" + (f" {self.version}" if self.version else "") + f" ({self.type.text})"

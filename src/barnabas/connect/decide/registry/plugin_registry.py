@@ -1,0 +1,199 @@
+"""All plugins of a worker, by the names that people write for them.
+
+A name is a full name, or enough of it: the class, with or without what all of its kind end in (FileStreamSource for
+FileStreamSourceConnector). A name that two plugins have names neither. ``module:Class`` is a full name as well. Nothing
+is imported here: what is not registered can't be used, whatever a request names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from barnabas.connect.decide.registry.plugin import CONNECTORS, Plugin, PluginType
+from barnabas.connect.decide.registry.plugin_versions import (
+    ANY_VERSION,
+    InvalidVersionRange,
+    VersionRange,
+    parse_version_range,
+)
+from barnabas.connect.entities import PluginInfo
+from barnabas.connect.errors import BadRequest, NotFound
+from barnabas.connect.identifiers import ConnectorType
+from barnabas.connect.plugins.api import Connector
+
+__all__ = ["PluginRegistry", "UnknownPlugin", "VersionNotFound"]
+
+
+_SHOWN_LENGTH_MAX = 200
+"""Of a name that a request has given."""
+
+
+class UnknownPlugin(BadRequest):
+    """No plugin has the name, or more than one."""
+
+
+class VersionNotFound(BadRequest):
+    """The plugin is there, and none of its versions is in the range."""
+
+    def __init__(self, name: str, wanted: VersionRange, versions: Sequence[str]) -> None:
+        super().__init__(
+            f"Plugin {name} not found that matches the version range {wanted}, "
+            f"available versions: [{', '.join(versions)}]"
+        )
+        self.versions = tuple(versions)
+
+
+class PluginRegistry:
+    def __init__(
+        self,
+        plugins: Iterable[Plugin],
+        *,
+        problems: Sequence[str] = (),
+        refused: Mapping[str, str] | None = None,
+    ) -> None:
+        order = list(PluginType)
+        self._plugins = sorted(plugins, key=lambda each: (order.index(each.type), each.order))
+        self.problems = tuple(problems)
+        """What could not be loaded and why, a line each. The worker runs without it."""
+        self._refused = dict(refused or {})
+
+    def __iter__(self) -> Iterator[Plugin]:
+        return iter(self._plugins)
+
+    def of_type(self, *types: PluginType) -> list[Plugin]:
+        return [each for each in self._plugins if each.type in types]
+
+    def listing(self, *, connectors_only: bool = True) -> list[PluginInfo]:
+        """Sinks, sources, transformations, predicates, converters, header converters."""
+        shown = self.of_type(*CONNECTORS) if connectors_only else self._plugins
+        return [PluginInfo(each.name, each.type.text, each.version) for each in shown]
+
+    def versions(self, name: str, *types: PluginType) -> list[str]:
+        """Of a plugin, the oldest first. Empty if it is unknown, or has no version."""
+        try:
+            return [each.version for each in self._named(name, types) if each.version is not None]
+        except UnknownPlugin:
+            return []
+
+    def find(self, name: str, *types: PluginType, version: str | None = None) -> Plugin:
+        """The newest that matches. Raises UnknownPlugin, VersionNotFound, or BadRequest for what is no range."""
+        found = self._named(name, types)
+        wanted = _range(version)
+        matching = [each for each in found if each.version in wanted]
+        if not matching:
+            raise VersionNotFound(found[0].name, wanted, [each.version for each in found if each.version is not None])
+        return matching[-1]
+
+    def refusal(self, name: str) -> str | None:
+        """Why a plugin that is installed under this name is not there; None for one that nobody has heard of."""
+        return self._refused.get(name)
+
+    def connector(self, name: str, version: str | None = None) -> Plugin:
+        """Raises UnknownPlugin with all connectors that there are, or VersionNotFound."""
+        return self.find(name, *CONNECTORS, version=version)
+
+    def connector_of(self, config: Mapping[str, str | None]) -> Plugin:
+        """The one that ``connector.class`` and ``connector.plugin.version`` ask for. Raises as ``connector``."""
+        return self.connector((config.get("connector.class") or "").strip(), config.get("connector.plugin.version"))
+
+    def connector_class(self, config: Mapping[str, str | None]) -> type[Connector]:
+        """Raises as ``connector``."""
+        found: type[Connector] = self.connector_of(config).target
+        return found
+
+    def with_full_names(self, config: Mapping[str, str]) -> dict[str, str]:
+        """The settings of a connector with its converters, transforms and predicates by their full names, which is
+        what runs tasks knows them by. A name that is unknown, or not unique, stays as it is."""
+        full = dict(config)
+        for name, text in config.items():
+            types = _types_of(name)
+            if types:
+                try:
+                    full[name] = self.find(text.strip(), *types).name
+                except BadRequest:
+                    continue
+        return full
+
+    def connector_type(self, config: Mapping[str, str | None]) -> ConnectorType:
+        """UNKNOWN for a class that this worker does not have."""
+        try:
+            return ConnectorType(self.connector_of(config).type.text)
+        except BadRequest:
+            return ConnectorType.UNKNOWN
+
+    def connector_version(self, config: Mapping[str, str | None]) -> str | None:
+        try:
+            return self.connector_of(config).version
+        except BadRequest:
+            return None
+
+    def for_listing(self, name: str, version: str | None) -> Plugin:
+        """The plugin whose settings somebody wants to see. Raises NotFound, or VersionNotFound.
+
+        As with Kafka a nested class (``MaskField$Key``) has to be named in full.
+        """
+        wanted = _range(version)
+        found = [each for each in self._plugins if name in each.full_names]
+        found = found or ([each for each in self._plugins if name in each.short_names] if "$" not in name else [])
+        if not found:
+            raise NotFound(self._refused.get(name) or f"Unknown plugin {name[:_SHOWN_LENGTH_MAX]}.")
+        same = [each for each in found if each.name == found[0].name and each.type is found[0].type]
+        matching = [each for each in same if each.version in wanted]
+        if not matching:
+            raise VersionNotFound(same[0].name, wanted, [each.version for each in same if each.version is not None])
+        return matching[-1]
+
+    def _named(self, name: str, types: Sequence[PluginType]) -> list[Plugin]:
+        candidates = self.of_type(*types) if types else self._plugins
+        found = [each for each in candidates if name in each.full_names]
+        found = found or [each for each in candidates if name in each.short_names]
+        names = sorted({each.name for each in found})
+        if len(names) > 1:
+            raise UnknownPlugin(
+                f"More than one {self._noun(types)} matches {name}, please use a full name: {', '.join(names)}"
+            )
+        if not found and name in self._refused:
+            raise UnknownPlugin(self._refused[name])
+        if not found:
+            available = ", ".join(str(each) for each in candidates)
+            raise UnknownPlugin(
+                f"Failed to find any class that implements {self._noun(types)} and which name matches "
+                f"{name[:_SHOWN_LENGTH_MAX]}, available {types[0].suffix.lower() if types else 'plugin'}s are: "
+                f"{available}{_how_to_allow(name, types)}"
+            )
+        return found
+
+    @staticmethod
+    def _noun(types: Sequence[PluginType]) -> str:
+        if not types or len(types) > 1:
+            return "Connector"
+        return types[0].noun
+
+
+def _how_to_allow(name: str, types: Sequence[PluginType]) -> str:
+    """For a class that may well be installed: what makes a worker load it."""
+    if ":" not in name or (types and not set(types) & set(CONNECTORS)):
+        return ""
+    return (
+        ". A worker loads connectors of other packages only if an entry point of barnabas.connectors announces them, "
+        "or barnabas.connect.plugins of the worker's settings lists them"
+    )
+
+
+def _types_of(setting: str) -> tuple[PluginType, ...]:
+    """Which plugins a setting of a connector may name; none for most."""
+    if setting in ("key.converter", "value.converter"):
+        return (PluginType.CONVERTER,)
+    if setting == "header.converter":
+        return (PluginType.HEADER_CONVERTER,)
+    parts = setting.split(".")
+    if len(parts) == 3 and parts[2] == "type":
+        return {"transforms": (PluginType.TRANSFORMATION,), "predicates": (PluginType.PREDICATE,)}.get(parts[0], ())
+    return ()
+
+
+def _range(version: str | None) -> VersionRange:
+    try:
+        return ANY_VERSION if version is None else parse_version_range(version)
+    except InvalidVersionRange as error:
+        raise BadRequest(str(error)) from None

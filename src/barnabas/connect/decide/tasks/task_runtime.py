@@ -1,0 +1,135 @@
+"""The ports between a worker and what runs its tasks.
+
+TaskRuntime runs tasks: the herder's effects become calls of it, and what happens to tasks comes back as events.
+Starting Spark, a query or a plugin's code happens on threads of the runtime: no call here keeps the loop waiting.
+
+OffsetStore is what the runtime needs of the worker: the offset topic, for sources. A sink's positions are those of the
+consumer group ``connect-<name>``, which the runtime reads and commits with a client of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from barnabas.connect.decide.tasks.task_work import TaskWork
+from barnabas.connect.identifiers import ConnectorTaskId, TargetState
+
+__all__ = [
+    "OffsetStore",
+    "TaskEvent",
+    "TaskFailed",
+    "TaskListener",
+    "TaskPaused",
+    "TaskRunning",
+    "TaskRuntime",
+    "TaskStart",
+    "TaskStopped",
+    "TopicsUsed",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRunning:
+    """The query has started, or goes on after a pause."""
+
+    task: ConnectorTaskId
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPaused:
+    """The query is not running and the batch that ran is finished; the task keeps its place."""
+
+    task: ConnectorTaskId
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFailed:
+    """The task has ended by itself and holds nothing any more. ``trace`` is for the status, without secrets.
+
+    ``retriable`` is False when starting the same task again can't end differently.
+    """
+
+    task: ConnectorTaskId
+    trace: str
+    retriable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStopped:
+    """The task holds nothing any more: whoever starts it next is alone."""
+
+    task: ConnectorTaskId
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsUsed:
+    """A source has written to these topics, maybe not for the first time (KIP-558)."""
+
+    task: ConnectorTaskId
+    topics: frozenset[str]
+
+
+TaskEvent = TaskRunning | TaskPaused | TaskFailed | TaskStopped | TopicsUsed
+
+TaskListener = Callable[[TaskEvent], None]
+"""Called on the loop, in the order in which things happened to a task. The last event is Failed or Stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStart:
+    """What to start. Both maps have their references to secrets resolved: they are not to be shown or written.
+
+    ``connector_config`` has the common settings (converters, transforms, errors.*); ``task_config`` is what the
+    connector made for this task, with ``barnabas.task.partitions`` for a sink.
+    """
+
+    task: ConnectorTaskId
+    connector_config: Mapping[str, str]
+    task_config: Mapping[str, str]
+    target_state: TargetState
+    generation: int
+    """Of the group; a later start has a greater or equal one."""
+    work: TaskWork = field(default_factory=TaskWork)
+    """For a source: whose positions of Spark's own the task goes on from."""
+
+
+class TaskRuntime(Protocol):
+    """Runs the tasks that are assigned to this worker."""
+
+    async def start_task(self, start: TaskStart, listener: TaskListener) -> None:
+        """Begin to start; returns at once. Everything that goes wrong is a TaskFailed.
+
+        A task whose target state is PAUSED is prepared and answers TaskPaused. Starting a task that has not ended is
+        a mistake of the caller's: InvariantViolated.
+        """
+
+    async def stop_tasks(self, tasks: Sequence[ConnectorTaskId]) -> None:
+        """Returns when each of them holds nothing any more, and after its TaskStopped (or TaskFailed) was heard.
+
+        A task gets ``task.shutdown.graceful.timeout.ms`` to finish its batch, all of them at the same time, and is
+        interrupted then. Tasks that are not here are passed over.
+        """
+
+    async def pause_task(self, task: ConnectorTaskId) -> None:
+        """Returns at once; TaskPaused follows when the running batch is finished."""
+
+    async def resume_task(self, task: ConnectorTaskId) -> None:
+        """Returns at once; TaskRunning follows."""
+
+    async def close(self) -> None:
+        """Stop everything, and Spark if this runtime started it."""
+
+
+class OffsetStore(Protocol):
+    """The positions of source connectors, in the offset topic of the worker or of the connector."""
+
+    def source_offset(self, connector: str, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """What was read of the topic so far; callable from any thread. The worker has read to the topic's end before
+        it starts a task."""
+
+    async def write_source_offsets(
+        self, connector: str, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> None:
+        """Returns when they are safe. Raises ConnectError otherwise."""

@@ -1,0 +1,436 @@
+"""The settings that all connectors have: common ones, and a source's or a sink's.
+
+Names, types, defaults, groups and their order are Kafka's. ``validation`` applies them, and adds those that depend on
+what a connector names (``plugin_keys``, ``topic_creation_keys``); listings show them without the worker's defaults.
+"""
+# A setting is a line, whatever its length.
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from barnabas.common.config_validators import (
+    CaseInsensitiveString,
+    NonEmptyString,
+    NonEmptyWithoutControlCharacters,
+    Range,
+    ValidString,
+)
+from barnabas.connect.decide.registry.plugin import Plugin, PluginType
+from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
+from barnabas.connect.decide.validation.plugin_validators import JavaRegex, UniqueAliases, VersionRequirement
+from barnabas.connect.entities import ConfigKeyInfo
+from barnabas.connect.settings.plugin_config_def import (
+    REQUIRED,
+    ConfigDef,
+    ConfigKey,
+    ConfigType,
+    Importance,
+    Width,
+)
+
+__all__ = [
+    "COMMON_CONFIG",
+    "OWN_CONFIG",
+    "SINK_CONFIG",
+    "SOURCE_CONFIG",
+    "connector_config_def",
+    "key_info",
+    "plugin_config",
+]
+
+_HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+_STRING, _LIST, _CLASS = ConfigType.STRING, ConfigType.LIST, ConfigType.CLASS
+_BOOLEAN, _INT, _LONG, _SHORT = ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LONG, ConfigType.SHORT
+
+_COMMON, _ERRORS = "Common", "Error Handling"
+_EXACTLY_ONCE = "Exactly Once Support"
+
+
+class _AtLeastOrNull(Range):
+    """Null is the default, and passes."""
+
+    __slots__ = ()
+
+    def ensure_valid(self, name: str, value: object) -> None:
+        if value is not None:
+            super().ensure_valid(name, value)
+
+
+COMMON_CONFIG = ConfigDef(
+    [
+        ConfigKey(
+            "name",
+            _STRING,
+            REQUIRED,
+            "The name of the connector, of which there is one in a group of workers.",
+            NonEmptyWithoutControlCharacters(),
+            _HIGH,
+            _COMMON,
+            1,
+            Width.MEDIUM,
+            "Connector name",
+        ),
+        ConfigKey(
+            "connector.class",
+            _STRING,
+            REQUIRED,
+            "The connector: its full name, or its class, with or without Connector at the end.",
+            None,
+            _HIGH,
+            _COMMON,
+            2,
+            Width.LONG,
+            "Connector class",
+        ),
+        ConfigKey(
+            "connector.plugin.version",
+            _STRING,
+            None,
+            "The version of the connector, or a range of them such as [1.0,2.0).",
+            VersionRequirement(),
+            _MEDIUM,
+            _COMMON,
+            3,
+            Width.MEDIUM,
+            "Connector version",
+        ),
+        ConfigKey(
+            "tasks.max",
+            _INT,
+            "1",
+            "How many tasks the connector may have at most.",
+            Range(1),
+            _HIGH,
+            _COMMON,
+            4,
+            Width.SHORT,
+            "Tasks max",
+        ),
+        ConfigKey(
+            "tasks.max.enforce",
+            _BOOLEAN,
+            "true",
+            "Whether a connector fails that makes more tasks than tasks.max. Deprecated.",
+            None,
+            _LOW,
+            _COMMON,
+            5,
+            Width.SHORT,
+            "Enforce tasks max",
+        ),
+        *(
+            key
+            for order, (what, default) in enumerate((("key", 6), ("value", 8), ("header", 10)))
+            for key in (
+                ConfigKey(
+                    f"{what}.converter",
+                    _CLASS,
+                    None,
+                    f"The converter of {what}s; without it the worker's. {what}.converter.<setting> is for the converter itself.",
+                    None,
+                    _LOW,
+                    _COMMON,
+                    default,
+                    Width.SHORT,
+                    f"{what.capitalize()} converter class",
+                ),
+                ConfigKey(
+                    f"{what}.converter.plugin.version",
+                    _STRING,
+                    None,
+                    f"The version of the converter of {what}s, or a range of them.",
+                    VersionRequirement(),
+                    _LOW,
+                    _COMMON,
+                    default + 1,
+                    Width.SHORT,
+                    f"{what.capitalize()} converter version",
+                ),
+            )
+        ),
+        ConfigKey(
+            "transforms",
+            _LIST,
+            "",
+            "Aliases of the transforms that each record goes through, in this order. transforms.<alias>.type says what each is.",
+            UniqueAliases("transformation aliases"),
+            _LOW,
+            "Transforms",
+            12,
+            Width.LONG,
+            "Transforms",
+        ),
+        ConfigKey(
+            "predicates",
+            _LIST,
+            "",
+            "Aliases of the predicates that transforms may depend on. predicates.<alias>.type says what each is.",
+            UniqueAliases("predicate aliases"),
+            _LOW,
+            "Predicates",
+            13,
+            Width.LONG,
+            "Predicates",
+        ),
+        ConfigKey(
+            "config.action.reload",
+            _STRING,
+            "restart",
+            "What happens when a config provider has a new value: restart, or none.",
+            ValidString(["none", "restart"]),
+            _LOW,
+            _COMMON,
+            14,
+            Width.MEDIUM,
+            "Reload Action",
+        ),
+        ConfigKey(
+            "errors.retry.timeout",
+            _LONG,
+            "0",
+            "How long an operation that failed is tried again, in milliseconds; -1 for ever.",
+            None,
+            _MEDIUM,
+            _ERRORS,
+            1,
+            Width.MEDIUM,
+            "Retry Timeout for Errors",
+        ),
+        ConfigKey(
+            "errors.retry.delay.max.ms",
+            _LONG,
+            "60000",
+            "The longest pause between such attempts.",
+            None,
+            _MEDIUM,
+            _ERRORS,
+            2,
+            Width.MEDIUM,
+            "Maximum Delay Between Retries for Errors",
+        ),
+        ConfigKey(
+            "errors.tolerance",
+            _STRING,
+            "none",
+            "none: a bad record fails the task. all: it is left out.",
+            ValidString(["none", "all"]),
+            _MEDIUM,
+            _ERRORS,
+            3,
+            Width.SHORT,
+            "Error Tolerance",
+        ),
+        ConfigKey(
+            "errors.log.enable",
+            _BOOLEAN,
+            "false",
+            "Whether bad records that are left out are logged.",
+            None,
+            _MEDIUM,
+            _ERRORS,
+            4,
+            Width.SHORT,
+            "Log Errors",
+        ),
+        ConfigKey(
+            "errors.log.include.messages",
+            _BOOLEAN,
+            "false",
+            "Whether the log says where such a record stands.",
+            None,
+            _MEDIUM,
+            _ERRORS,
+            5,
+            Width.SHORT,
+            "Log Error Details",
+        ),
+    ]
+)
+
+SINK_CONFIG = ConfigDef(
+    [
+        ConfigKey(
+            "topics",
+            _LIST,
+            "",
+            "The topics to read, with commas between. Either this or topics.regex is needed.",
+            None,
+            _HIGH,
+            _COMMON,
+            4,
+            Width.LONG,
+            "Topics",
+        ),
+        ConfigKey(
+            "topics.regex",
+            _STRING,
+            "",
+            "A Java regular expression for whole names of topics to read; new ones that match are read, too.",
+            JavaRegex(),
+            _HIGH,
+            _COMMON,
+            4,
+            Width.LONG,
+            "Topics regex",
+        ),
+        ConfigKey(
+            "errors.deadletterqueue.topic.name",
+            _STRING,
+            "",
+            "The topic for records that were left out; nothing for none.",
+            None,
+            _MEDIUM,
+            _ERRORS,
+            6,
+            Width.MEDIUM,
+            "Dead Letter Queue Topic Name",
+        ),
+        ConfigKey(
+            "errors.deadletterqueue.topic.replication.factor",
+            _SHORT,
+            "3",
+            "Its replication factor if it has to be created.",
+            None,
+            _MEDIUM,
+            _ERRORS,
+            7,
+            Width.MEDIUM,
+            "Dead Letter Queue Topic Replication Factor",
+        ),
+        ConfigKey(
+            "errors.deadletterqueue.context.headers.enable",
+            _BOOLEAN,
+            "false",
+            "Whether headers say why a record is there. Their names begin with __connect.errors.",
+            None,
+            _MEDIUM,
+            _ERRORS,
+            8,
+            Width.MEDIUM,
+            "Enable Error Context Headers",
+        ),
+    ]
+)
+
+SOURCE_CONFIG = ConfigDef(
+    [
+        ConfigKey(
+            "topic.creation.groups",
+            _LIST,
+            "",
+            "Groups of topics, with settings of their own under topic.creation.<group>.",
+            UniqueAliases("topic creation groups"),
+            _LOW,
+            "Topic Creation",
+            1,
+            Width.LONG,
+            "Topic Creation Groups",
+        ),
+        ConfigKey(
+            "exactly.once.support",
+            _STRING,
+            "requested",
+            "required: the connector is refused where exactly-once delivery is not possible.",
+            CaseInsensitiveString(["REQUIRED", "REQUESTED"]),
+            _MEDIUM,
+            _EXACTLY_ONCE,
+            2,
+            Width.SHORT,
+            "Exactly once support",
+        ),
+        ConfigKey(
+            "transaction.boundary",
+            _STRING,
+            "poll",
+            "When transactions end, with exactly-once delivery.",
+            CaseInsensitiveString(["INTERVAL", "POLL", "CONNECTOR"]),
+            _MEDIUM,
+            _EXACTLY_ONCE,
+            3,
+            Width.SHORT,
+            "Transaction Boundary",
+        ),
+        ConfigKey(
+            "transaction.boundary.interval.ms",
+            _LONG,
+            None,
+            "How often transactions end, with transaction.boundary=interval.",
+            _AtLeastOrNull(0),
+            _LOW,
+            _EXACTLY_ONCE,
+            4,
+            Width.SHORT,
+            "Transaction boundary interval",
+        ),
+        ConfigKey(
+            "offsets.storage.topic",
+            _STRING,
+            None,
+            "The topic of the connector's positions; without it the worker's.",
+            NonEmptyString(),
+            _LOW,
+            "offsets.topic",
+            1,
+            Width.LONG,
+            "Offsets topic",
+        ),
+    ]
+)
+
+# Settings of barnabas's own that a connector may have. They are shown only where they are set.
+OWN_CONFIG = ConfigDef(
+    [
+        ConfigKey(
+            "barnabas.trigger.interval.ms",
+            _LONG,
+            "500",
+            "How often a task looks for new records. A batch that takes longer is followed by the next one at once.",
+            Range(0),
+        ),
+        ConfigKey(
+            "barnabas.batch.records.max",
+            _LONG,
+            "500000",
+            "How many records a sink reads in one batch at most.",
+            Range(1),
+        ),
+    ]
+)
+
+
+def connector_config_def(plugin: Plugin) -> ConfigDef:
+    """What a connector of this class has, without transforms and without what a worker adds."""
+    of_type = SINK_CONFIG if plugin.type is PluginType.SINK else SOURCE_CONFIG
+    version = replace(COMMON_CONFIG["connector.plugin.version"], default=plugin.version)
+    return COMMON_CONFIG + ConfigDef([version]) + of_type
+
+
+def plugin_config(registry: PluginRegistry, name: str, version: str | None) -> list[ConfigKeyInfo]:
+    """The settings of a plugin, as ``GET /connector-plugins/{name}/config`` shows them: its own, then common ones.
+
+    Raises NotFound, or BadRequest for a version that is no range or that is not there.
+    """
+    plugin = registry.for_listing(name, version)
+    keys = list(plugin.config_def)
+    if plugin.type in (PluginType.SINK, PluginType.SOURCE):
+        own = {key.name for key in keys}
+        keys += [key for key in connector_config_def(plugin) if key.name not in own]
+    return [key_info(key) for key in keys if not key.internal]
+
+
+def key_info(key: ConfigKey) -> ConfigKeyInfo:
+    return ConfigKeyInfo(
+        key.name,
+        key.type.name,
+        key.required,
+        key.default_text,
+        key.importance.name,
+        key.documentation,
+        key.group,
+        key.order_in_group,
+        key.width.value,
+        key.display_name,
+        list(key.dependents),
+    )

@@ -1,0 +1,349 @@
+"""Say what is wrong with the settings of a connector, as ``/connector-plugins/{class}/config/validate`` answers.
+
+The order of what is checked, which errors a setting gets and how they are counted are Kafka's: a setting that can't be
+parsed is then validated as null, so that it may have two errors; errors of client overrides and of converters' own
+settings count once for a setting. Beyond Kafka: a reference that no provider has a value for, a predicate that is not
+there, topic creation that would fail, and a misspelt setting of barnabas's own are errors here, and not of the task.
+
+What refers to a config provider is checked with the value and shown as it was written: secrets don't get out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, has_reference
+from barnabas.connect.decide.registry.plugin import Plugin, PluginType
+from barnabas.connect.decide.registry.plugin_registry import PluginRegistry, VersionNotFound
+from barnabas.connect.decide.validation.client_overrides import PREFIXES, ClientOverrides
+from barnabas.connect.decide.validation.connector_config import (
+    COMMON_CONFIG,
+    OWN_CONFIG,
+    SINK_CONFIG,
+    SOURCE_CONFIG,
+    key_info,
+)
+from barnabas.connect.decide.validation.connector_rules import check_aliases, check_sink, check_source
+from barnabas.connect.decide.validation.converters_config import CONVERTER_TYPE
+from barnabas.connect.decide.validation.plugin_keys import PluginKey, Versions, alias_keys, plugin_keys
+from barnabas.connect.decide.validation.topic_creation_keys import topic_creation_keys
+from barnabas.connect.entities import ConfigInfo, ConfigInfos, ConfigValueInfo
+from barnabas.connect.errors import BadRequest, ConnectError
+from barnabas.connect.settings.plugin_config_def import ConfigDef, ConfigException, ConfigKey, ConfigValue, missing
+
+__all__ = ["ConnectorValidation", "SettingState", "ValidationDefaults", "validate_all"]
+
+_CONVERTER_TYPES = {
+    "key": (PluginType.CONVERTER,),
+    "value": (PluginType.CONVERTER,),
+    "header": (PluginType.HEADER_CONVERTER,),
+}
+
+
+@dataclass(slots=True)
+class SettingState:
+    """What is known of one setting while it is checked."""
+
+    name: str
+    value: ConfigValue = None
+    errors: list[str] = field(default_factory=list)
+    recommended: list[ConfigValue] = field(default_factory=list)
+    is_visible: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationDefaults:
+    """What a connector gets from its worker. Converters by any of their names."""
+
+    group_id: str
+    converters: Mapping[str, str]
+    """Of ``key``, ``value`` and ``header``."""
+    overrides: ClientOverrides = field(default_factory=lambda: ClientOverrides("All"))
+    is_topic_creation_enabled: bool = True
+
+
+def validate_all(
+    config_def: ConfigDef, config: Mapping[str, str | None], unresolved: Mapping[str, str] | None = None
+) -> dict[str, SettingState]:
+    """Every setting of the definition. ``unresolved`` has the error of those whose reference has no value."""
+    states: dict[str, SettingState] = {}
+    for key in config_def:
+        state = states[key.name] = SettingState(key.name)
+        if unresolved is not None and key.name in unresolved:
+            state.errors.append(unresolved[key.name])
+            continue
+        try:
+            if key.name in config:
+                state.value = key.parse_type(config[key.name])
+            elif key.required:
+                raise missing(key.name)
+            else:
+                state.value = key.default
+        except ConfigException as error:
+            state.errors.append(str(error))
+        if key.name not in config and not key.required:
+            continue
+        try:
+            key.check(state.value)
+        except ConfigException as error:
+            state.errors.append(str(error))
+    values = {name: state.value for name, state in states.items()}
+    for key in config_def:
+        if key.recommender is not None:
+            state = states[key.name]
+            try:
+                state.recommended = list(key.recommender.valid_values(key.name, values))
+                state.is_visible = key.recommender.visible(key.name, values)
+            except ConfigException as error:
+                state.errors.append(str(error))
+    return states
+
+
+class ConnectorValidation:
+    """Validates connectors for one worker."""
+
+    def __init__(
+        self, registry: PluginRegistry, defaults: ValidationDefaults, providers: ConfigProviders | None = None
+    ) -> None:
+        self._registry = registry
+        self._defaults = defaults
+        self._providers = providers or ConfigProviders({})
+        self._converters = {
+            kind: self._registry.find(name, *_CONVERTER_TYPES[kind]).name for kind, name in defaults.converters.items()
+        }
+
+    def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
+        """Raises BadRequest where there is no connector to ask, or more than one; ConnectError for a plugin that fails
+        instead of answering. May take as long as the plugin takes."""
+        name = config.get("connector.class")
+        if not name or not name.strip():
+            raise BadRequest(f"Connector config with {', '.join(config) or 'nothing'} contains no connector type")
+        return _Run(self._registry, self._defaults, self._converters, *self._resolved(config), config).infos(name)
+
+    def _resolved(self, config: Mapping[str, str | None]) -> tuple[dict[str, str | None], dict[str, str]]:
+        values: dict[str, str | None] = dict(config)
+        unresolved: dict[str, str] = {}
+        for name, text in config.items():
+            if text is None or not has_reference(text):
+                continue
+            try:
+                values[name] = self._providers.resolve(text)
+            except UnresolvedReference as error:
+                unresolved[name] = f"Invalid value {text} for configuration {name}: {error}"
+        return values, unresolved
+
+
+class _Run:
+    """One validation. ``config`` has references resolved, ``given`` is as it was written."""
+
+    def __init__(
+        self,
+        registry: PluginRegistry,
+        defaults: ValidationDefaults,
+        converters: Mapping[str, str],
+        config: Mapping[str, str | None],
+        unresolved: Mapping[str, str],
+        given: Mapping[str, str | None],
+    ) -> None:
+        self._registry = registry
+        self._defaults = defaults
+        self._converters = converters
+        self._config = config
+        self._unresolved = unresolved
+        self._given = given
+
+    def infos(self, shown_class: str) -> ConfigInfos:
+        class_name, version = shown_class.strip(), self._config.get("connector.plugin.version")
+        plugin = self._registry.connector(class_name)  # Any version, for its definition and for errors.
+        keys = self._common_keys(plugin)
+        states = validate_all(keys, self._config, self._unresolved)
+        wrong_version = self._version_problem(class_name, version, states)
+        extra: dict[str, SettingState] = {}
+        if wrong_version is None:
+            self._check_rules(plugin, states, extra)
+            self._check_versions(keys, states)
+        self._check_nulls_and_names(keys + plugin.config_def, states, extra)
+        if wrong_version is None:
+            own = validate_all(plugin.config_def, self._config, self._unresolved)
+            self._merge_nulls(own, extra)
+            states = {**states, **own}
+            keys = keys + plugin.config_def
+            self._ask_connector(plugin, states, extra)
+        infos = [ConfigInfo(None, self._value_info(None, state)) for state in extra.values()]
+        infos += [
+            ConfigInfo(key_info(key), self._value_info(key, states[key.name])) for key in keys if not key.internal
+        ]
+        count = sum(len(each.value.errors) for each in infos)
+        beside = list(self._client_infos(plugin)) + list(self._converter_infos(states))
+        count += sum(bool(each.value.errors) for each in beside)
+        own_groups = [each.definition.group for each in beside if each.definition is not None and each.definition.group]
+        return ConfigInfos(shown_class, count, list(dict.fromkeys(keys.groups + own_groups)), infos + beside)
+
+    # --- the definition ---
+
+    def _common_keys(self, plugin: Plugin) -> ConfigDef:
+        versions = self._registry.versions(plugin.name, plugin.type)
+        version_key = replace(
+            COMMON_CONFIG["connector.plugin.version"],
+            default=versions[-1] if versions else None,
+            recommender=Versions("connector.class", lambda _: versions),
+        )
+        keys = COMMON_CONFIG + ConfigDef([version_key])
+        for kind, default in self._converters.items():
+            name = f"{kind}.converter"
+            pair = (replace(COMMON_CONFIG[name], default=default), COMMON_CONFIG[f"{name}.plugin.version"])
+            keys += ConfigDef(
+                plugin_keys(
+                    self._registry,
+                    _CONVERTER_TYPES[kind],
+                    pair,
+                    self._config.get(name),
+                    is_version_always_visible=False,
+                )
+            )
+        keys += SINK_CONFIG if plugin.type is PluginType.SINK else SOURCE_CONFIG
+        if plugin.type is PluginType.SOURCE and self._defaults.is_topic_creation_enabled:
+            keys += ConfigDef(topic_creation_keys(self._config))
+        keys += ConfigDef(alias_keys(self._registry, self._config))
+        return keys + ConfigDef([key for key in OWN_CONFIG if key.name in self._config])
+
+    def _version_problem(
+        self, class_name: str, version: str | None, states: Mapping[str, SettingState]
+    ) -> VersionNotFound | None:
+        try:
+            self._registry.connector(class_name, version)
+        except VersionNotFound as error:
+            states["connector.class"].errors.append(str(error))
+            states["connector.plugin.version"].errors.append(str(error))
+            states["connector.plugin.version"].recommended = list(error.versions)
+            return error
+        except BadRequest:
+            pass  # It is no range, which its validator has said.
+        return None
+
+    # --- rules between settings ---
+
+    def _check_rules(self, plugin: Plugin, states: dict[str, SettingState], extra: dict[str, SettingState]) -> None:
+        def add(name: str, error: str, value: ConfigValue = None) -> None:
+            state = states.get(name)
+            if state is None:
+                state = extra.setdefault(name, SettingState(name, value))
+            state.errors.append(error)
+
+        values = {name: state.value for name, state in states.items() if not state.errors}
+        if plugin.type is PluginType.SINK:
+            check_sink(self._config, values, self._defaults.group_id, add)
+        else:
+            check_source(values, add)
+        check_aliases(self._config, values, add)
+
+    def _check_versions(self, keys: ConfigDef, states: Mapping[str, SettingState]) -> None:
+        """A version that the named plugin does not have."""
+        for key in keys:
+            if not isinstance(key.recommender, Versions) or key.name == "connector.plugin.version":
+                continue
+            named, state = states[key.recommender.of], states[key.name]
+            if named.errors or state.errors or named.value is None or key.name not in self._config:
+                continue
+            of = keys[named.name]
+            types = of.plugin_types if isinstance(of, PluginKey) else ()
+            try:
+                self._registry.find(str(named.value), *types, version=self._config[key.name])
+            except BadRequest as error:
+                state.errors.append(str(error))
+
+    def _check_nulls_and_names(
+        self, keys: ConfigDef, states: Mapping[str, SettingState], extra: dict[str, SettingState]
+    ) -> None:
+        for name, text in self._config.items():
+            if text is None:
+                state = states.get(name) or extra.setdefault(name, SettingState(name))
+                state.errors.append("Null value can not be supplied as the configuration value.")
+            elif name.startswith("barnabas.") and name not in keys:
+                known = ", ".join(key.name for key in OWN_CONFIG)
+                extra.setdefault(name, SettingState(name, text)).errors.append(
+                    f"Invalid value {text} for configuration {name}: there is no such setting; there are {known}"
+                )
+            elif name in self._unresolved and name not in keys and not name.startswith(tuple(PREFIXES.values())):
+                extra.setdefault(name, SettingState(name, text)).errors.append(self._unresolved[name])
+
+    @staticmethod
+    def _merge_nulls(own: dict[str, SettingState], extra: dict[str, SettingState]) -> None:
+        """A null that was found before the connector's own settings were looked at is an error of theirs."""
+        for name in [name for name in extra if name in own]:
+            own[name].errors += extra.pop(name).errors
+
+    def _ask_connector(self, plugin: Plugin, states: dict[str, SettingState], extra: dict[str, SettingState]) -> None:
+        config = {name: text for name, text in self._config.items() if text is not None}
+        settings = {key.name: states[key.name].value for key in plugin.config_def if not states[key.name].errors}
+        try:
+            found = plugin.target.validate(config, settings)
+        except Exception as error:  # A plugin may raise anything.
+            raise ConnectError(f"{plugin.name} failed to validate: {type(error).__name__}: {error}") from error
+        for name, errors in found.items():
+            state = states.get(name) or extra.setdefault(name, SettingState(name, config.get(name)))
+            state.errors += [str(each) for each in errors]
+
+    # --- what stands beside the connector's settings ---
+
+    def _client_infos(self, plugin: Plugin) -> Iterable[ConfigInfo]:
+        is_source = plugin.type is PluginType.SOURCE
+        has_dead_letters = bool(self._config.get("errors.deadletterqueue.topic.name"))
+        used = {
+            "producer": is_source or has_dead_letters,
+            "consumer": not is_source or bool(self._config.get("offsets.storage.topic")),
+            "admin": is_source or has_dead_letters,
+        }
+        for kind, is_used in used.items():
+            if is_used:
+                yield from map(self._without_secrets, self._defaults.overrides.infos(kind, self._config))
+
+    def _converter_infos(self, states: Mapping[str, SettingState]) -> Iterable[ConfigInfo]:
+        """The settings of converters that the connector itself names."""
+        for kind, types in _CONVERTER_TYPES.items():
+            name = f"{kind}.converter"
+            if name not in self._config or states[name].errors or states[f"{name}.plugin.version"].errors:
+                continue
+            config_def = self._registry.find(str(states[name].value), *types).config_def
+            prefix = f"{name}."
+            own = {each.removeprefix(prefix): text for each, text in self._config.items() if each.startswith(prefix)}
+            checked = validate_all(config_def, {CONVERTER_TYPE: kind, **own})
+            for key in config_def:
+                state = checked[key.name]
+                state.name = prefix + key.name
+                if state.name in self._unresolved:
+                    state.errors = [self._unresolved[state.name]]
+                yield ConfigInfo(key_info(replace(key, name=state.name)), self._value_info(key, state))
+
+    # --- what is shown ---
+
+    def _value_info(self, key: ConfigKey | None, state: SettingState) -> ConfigValueInfo:
+        text_of: Callable[[Any], str | None] = key.text_of if key is not None else _text
+        given = self._given.get(state.name)
+        shown = given if given is not None and has_reference(given) else text_of(state.value)
+        errors = [self._without_secret(state.name, each) for each in state.errors]
+        recommended: Sequence[ConfigValue] = state.recommended
+        return ConfigValueInfo(state.name, shown, [text_of(each) for each in recommended], errors, state.is_visible)
+
+    def _without_secrets(self, info: ConfigInfo) -> ConfigInfo:
+        name = info.value.name
+        given = self._given.get(name)
+        if given is None or not has_reference(given):
+            return info
+        errors = [self._without_secret(name, each) for each in info.value.errors]
+        if name in self._unresolved:
+            errors = [*errors, self._unresolved[name]]
+        return ConfigInfo(info.definition, ConfigValueInfo(name, given, [], errors, info.value.visible))
+
+    def _without_secret(self, name: str, error: str) -> str:
+        """An error that quotes a value quotes the reference instead."""
+        given, value = self._given.get(name), self._config.get(name)
+        if given is None or value is None or given == value or not value:
+            return error
+        return error.replace(value, given)
+
+
+def _text(value: ConfigValue) -> str | None:
+    return None if value is None else str(value)

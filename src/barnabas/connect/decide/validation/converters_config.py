@@ -1,0 +1,194 @@
+"""The settings of converters: Kafka's, under Kafka's names, and ours. ``connect.spark.converters`` does the work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.common.config_validators import CaseInsensitiveString, Validator, ValidString
+from barnabas.connect.settings.plugin_config_def import REQUIRED, ConfigDef, ConfigKey, ConfigType, Importance, Width
+
+__all__ = ["CONVERTERS", "CONVERTER_TYPE", "HEADER_CONVERTERS"]
+
+CONVERTER_TYPE = "converter.type"
+"""Filled in by the worker: what the converter is used for."""
+
+_TYPE = ConfigKey(
+    CONVERTER_TYPE,
+    ConfigType.STRING,
+    REQUIRED,
+    "What the converter is used for; the worker sets it.",
+    ValidString(["key", "value", "header"]),
+    Importance.LOW,
+)
+_ONLY_TYPE = ConfigDef([_TYPE])
+
+
+_VALIDATORS: Mapping[str, Validator] = {
+    "decimal.format": CaseInsensitiveString(["BASE64", "NUMERIC"]),
+    "barnabas.schema.unknown.fields": ValidString(["error", "ignore"]),
+}
+
+
+def _key(
+    name: str, type_: ConfigType, default: str | None, group: str, order: int, display_name: str, doc: str
+) -> ConfigKey:
+    return ConfigKey(
+        name,
+        type_,
+        default,
+        doc,
+        importance=Importance.HIGH if group == "Schemas" else Importance.LOW,
+        validator=_VALIDATORS.get(name),
+        group=group,
+        order_in_group=order,
+        width=Width.MEDIUM,
+        display_name=display_name,
+    )
+
+
+_JSON = ConfigDef(
+    [
+        _TYPE,
+        _key(
+            "schemas.enable",
+            ConfigType.BOOLEAN,
+            "true",
+            "Schemas",
+            0,
+            "Enable Schemas",
+            "Whether each key or value has its schema with it, as an object with schema and payload.",
+        ),
+        _key(
+            "schemas.cache.size",
+            ConfigType.INT,
+            "1000",
+            "Schemas",
+            1,
+            "Schema Cache Size",
+            "How many schemas are kept parsed.",
+        ),
+        _key(
+            "schema.content",
+            ConfigType.STRING,
+            None,
+            "Schemas",
+            2,
+            "Schema Content",
+            "The schema of all records, as JSON, instead of one with each of them.",
+        ),
+        _key(
+            "barnabas.schema",
+            ConfigType.STRING,
+            None,
+            "Schemas",
+            3,
+            "Columns",
+            "The columns of JSON without a schema, in the words of CREATE TABLE, such as id BIGINT, name STRING. "
+            "For schemas.enable=false; empty: what each batch has.",
+        ),
+        _key(
+            "barnabas.schema.unknown.fields",
+            ConfigType.STRING,
+            "error",
+            "Schemas",
+            4,
+            "Unknown Fields",
+            "With barnabas.schema: what a record with a field of another name is. error: a bad record; ignore: a good "
+            "one, without the field.",
+        ),
+        _key(
+            "decimal.format",
+            ConfigType.STRING,
+            "BASE64",
+            "Serialization",
+            0,
+            "Decimal Format",
+            "How decimals are written: BASE64 of their bytes, or NUMERIC.",
+        ),
+        _key(
+            "replace.null.with.default",
+            ConfigType.BOOLEAN,
+            "true",
+            "Serialization",
+            1,
+            "Replace null with default",
+            "Whether a field that is null and has a default in its schema counts as that default.",
+        ),
+    ]
+)
+
+_STRING = ConfigDef(
+    [
+        _TYPE,
+        ConfigKey(
+            "converter.encoding",
+            ConfigType.STRING,
+            "UTF-8",
+            "The encoding of strings, by its name in Java.",
+            importance=Importance.HIGH,
+        ),
+    ]
+)
+
+_AVRO = ConfigDef(
+    [
+        _TYPE,
+        ConfigKey(
+            "barnabas.avro.schema",
+            ConfigType.STRING,
+            None,
+            "The schema of all records, as Avro's own JSON. Either this or the file is needed.",
+            importance=Importance.HIGH,
+        ),
+        ConfigKey(
+            "barnabas.avro.schema.file",
+            ConfigType.STRING,
+            None,
+            "A file with this schema, on every worker.",
+            importance=Importance.HIGH,
+        ),
+    ]
+)
+
+_PROTOBUF = ConfigDef(
+    [
+        _TYPE,
+        ConfigKey(
+            "barnabas.protobuf.descriptor.file",
+            ConfigType.STRING,
+            REQUIRED,
+            "A file that protoc --include_imports --descriptor_set_out has written, on every worker.",
+            importance=Importance.HIGH,
+        ),
+        ConfigKey(
+            "barnabas.protobuf.message",
+            ConfigType.STRING,
+            REQUIRED,
+            "The full name of the message, such as shop.v1.Order.",
+            importance=Importance.HIGH,
+        ),
+    ]
+)
+
+_OWN: Mapping[str, ConfigDef] = {
+    "barnabas.connect.converters.AvroConverter": _AVRO,
+    "barnabas.connect.converters.ProtobufConverter": _PROTOBUF,
+}
+
+_FOR_ALL: Mapping[str, ConfigDef] = {
+    **{
+        f"org.apache.kafka.connect.converters.{name}Converter": _ONLY_TYPE
+        for name in ("Boolean", "ByteArray", "Double", "Float", "Integer", "Long", "Short")
+    },
+    "org.apache.kafka.connect.json.JsonConverter": _JSON,
+}
+
+CONVERTERS: Mapping[str, ConfigDef] = {**_FOR_ALL, "org.apache.kafka.connect.storage.StringConverter": _STRING, **_OWN}
+"""By full name."""
+
+HEADER_CONVERTERS: Mapping[str, ConfigDef] = {
+    **_FOR_ALL,
+    "org.apache.kafka.connect.storage.SimpleHeaderConverter": ConfigDef(),
+    "org.apache.kafka.connect.storage.StringConverter": _STRING,
+    **_OWN,
+}

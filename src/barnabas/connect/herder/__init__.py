@@ -1,1 +1,0 @@
-"""Decides what a worker does: the pure part of Connect's distributed mode."""

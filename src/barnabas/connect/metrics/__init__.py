@@ -1,0 +1,1 @@
+"""Metrics of workers, connectors and tasks."""

@@ -1,0 +1,188 @@
+"""What a worker tells of itself, by Kafka's names made Prometheus-like (KIP-196, KIP-298, KIP-415, KIP-475, KIP-507).
+
+``kafka.connect:type=connect-worker-rebalance-metrics`` and its attribute ``completed-rebalances-total`` become
+``kafka_connect_connect_worker_rebalance_metrics_completed_rebalances_total``. What is no number becomes a label of a
+gauge that is 1. Values are read from the worker when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.connect.decide.herder.herder_counters import StartUps
+from barnabas.connect.identifiers import ConnectorTaskId, TaskState
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    from barnabas.connect.decide.herder.herder import Herder
+    from barnabas.connect.metrics.task_metrics import MeasuredTasks
+
+__all__ = ["WorkerMetrics"]
+
+_WORKER = "kafka_connect_connect_worker_metrics"
+_REBALANCE = "kafka_connect_connect_worker_rebalance_metrics"
+_COORDINATOR = "kafka_connect_connect_coordinator_metrics"
+_CONNECTOR = "kafka_connect_connector_metrics"
+_TASK = "kafka_connect_connector_task_metrics"
+
+_COUNTED = {
+    TaskState.RUNNING: "running",
+    TaskState.PAUSED: "paused",
+    TaskState.FAILED: "failed",
+    TaskState.UNASSIGNED: "unassigned",
+    TaskState.DESTROYED: "destroyed",
+    TaskState.RESTARTING: "restarting",
+}
+
+
+class WorkerMetrics:
+    """``collect`` makes it a collector of prometheus-client."""
+
+    def __init__(
+        self, herder: Herder, tasks: MeasuredTasks | None = None, monotonic_ms: Callable[[], float] | None = None
+    ) -> None:
+        """``tasks`` is what runs them, if it measures them. ``monotonic_ms`` is the clock of the herder, whose own time
+        stands still as long as nothing happens."""
+        self._herder = herder
+        self._monotonic_ms = monotonic_ms or (lambda: herder.procedures.now.monotonic_ms)
+        self._tasks = tasks
+
+    def exposition(self) -> tuple[bytes, str]:
+        """The page and its content type."""
+        from prometheus_client import CollectorRegistry
+        from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        return generate_latest(registry), CONTENT_TYPE_LATEST
+
+    def collect(self) -> Iterable[Metric]:
+        for name, text, value in self._numbers():
+            family = _family(name, text)
+            family.add_metric([], value)
+            yield family
+        yield from self._words()
+        yield from self._connectors()
+        yield from self._measured_tasks()
+
+    def _numbers(self) -> Iterator[tuple[str, str, float]]:
+        herder = self._herder
+        running = herder.work.running()
+        tasks = sum(isinstance(unit, ConnectorTaskId) for unit in running)
+        assigned = herder.assigned_work.assigned
+        assigned_tasks = sum(isinstance(unit, ConnectorTaskId) for unit in assigned)
+        yield f"{_WORKER}_connector_count", "Connectors that run on this worker.", len(running) - tasks
+        yield f"{_WORKER}_task_count", "Tasks that run on this worker.", tasks
+        yield from _start_rows(herder.connector_starts, "connector")
+        yield from _start_rows(herder.task_starts, "task")
+        yield f"{_COORDINATOR}_assigned_connectors", "Connectors of this worker.", len(assigned) - assigned_tasks
+        yield f"{_COORDINATOR}_assigned_tasks", "Tasks of this worker.", assigned_tasks
+        times, now_ms = herder.rebalance_times, self._monotonic_ms()
+        yield f"{_REBALANCE}_epoch", "The generation of the group.", herder.context.group.generation
+        yield f"{_REBALANCE}_rebalancing", "1 while the group rebalances.", times.is_rebalancing
+        yield f"{_REBALANCE}_completed_rebalances_total", "Rebalances that are over.", times.completed
+        yield f"{_REBALANCE}_rebalance_max_time_ms", "The longest of them.", times.max_ms
+        average = times.sum_ms / times.completed if times.completed else 0
+        yield f"{_REBALANCE}_rebalance_avg_time_ms", "How long they took on average.", average
+        since_ms = -1 if times.last_ms is None else now_ms - times.last_ms
+        yield f"{_REBALANCE}_time_since_last_rebalance_ms", "Since the last one was over, -1 before any.", since_ms
+
+    def _words(self) -> Iterator[Metric]:
+        from prometheus_client.core import GaugeMetricFamily
+
+        group = self._herder.context.group
+        protocol = GaugeMetricFamily(
+            f"{_REBALANCE}_connect_protocol", "The protocol that the group has agreed on.", labels=["connect_protocol"]
+        )
+        protocol.add_metric([group.protocol_version.name], 1)
+        yield protocol
+        leader = GaugeMetricFamily(f"{_REBALANCE}_leader_name", "The URL of the leader.", labels=["leader_name"])
+        leader.add_metric([group.leader_url or ""], 1)
+        yield leader
+
+    def _connectors(self) -> Iterator[Metric]:
+        from prometheus_client.core import GaugeMetricFamily
+
+        herder = self._herder
+        statuses, config = herder.context.statuses, herder.config
+        here = sorted(unit for unit in herder.work.running() if isinstance(unit, str))
+        for state, word in (("total", "total"), *_COUNTED.items()):
+            counts = GaugeMetricFamily(
+                f"{_WORKER}_connector_{word}_task_count", f"Tasks: {word}.", labels=["connector"]
+            )
+            for name in here:
+                found = statuses.tasks(name).values()
+                counts.add_metric([name], sum(state == "total" or each.state is state for each in found))
+            yield counts
+        labels = ["connector", "status", "connector_class", "connector_type", "connector_version"]
+        connectors = GaugeMetricFamily(f"{_CONNECTOR}_status", "Connectors of this worker.", labels=labels)
+        for name in here:
+            properties = config.connector_config(name) or {}
+            status = statuses.connector(name)
+            plugins = herder.context.plugins
+            connectors.add_metric(
+                [
+                    name,
+                    "unassigned" if status is None else status.state.value.lower(),
+                    properties.get("connector.class") or "",
+                    plugins.connector_type(properties).value,
+                    plugins.connector_version(properties) or "",
+                ],
+                1,
+            )
+        yield connectors
+        tasks = GaugeMetricFamily(f"{_TASK}_status", "Tasks of this worker.", labels=["connector", "task", "status"])
+        restarts = GaugeMetricFamily(
+            "barnabas_connect_task_restarts",
+            "How often a task was restarted by itself since its budget was last whole.",
+            labels=["connector", "task"],
+        )
+        for unit in herder.work.running():
+            if isinstance(unit, ConnectorTaskId):
+                status = statuses.task(unit)
+                word = "unassigned" if status is None else status.state.value.lower()
+                tasks.add_metric([unit.connector, str(unit.task), word], 1)
+                restarts.add_metric([unit.connector, str(unit.task)], herder.healing.restart_count(unit))
+        yield tasks
+        yield restarts
+
+    def _measured_tasks(self) -> Iterator[Metric]:
+        """A family has the figures of all tasks."""
+        families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+        for unit in self._herder.work.running():
+            figures = self._tasks.figures(unit) if self._tasks and isinstance(unit, ConnectorTaskId) else None
+            if isinstance(unit, ConnectorTaskId) and figures is not None:
+                for name, text, value in figures.metrics():
+                    family = families.get(name) or _family(name, text, ["connector", "task"])
+                    families[name] = family
+                    family.add_metric([unit.connector, str(unit.task)], value)
+        yield from families.values()
+
+
+def _family(name: str, text: str, labels: Sequence[str] = ()) -> CounterMetricFamily | GaugeMetricFamily:
+    """A counter, if its name says so."""
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    if name.endswith("_total"):
+        return CounterMetricFamily(name.removesuffix("_total"), text, labels=labels)
+    return GaugeMetricFamily(name, text, labels=labels)
+
+
+def _start_rows(starts: StartUps, what: str) -> Iterator[tuple[str, str, float]]:
+    attempts = starts.succeeded + starts.failed
+    yield f"{_WORKER}_{what}_startup_attempts_total", f"Starts of {what}s that were tried.", attempts
+    yield f"{_WORKER}_{what}_startup_success_total", f"Starts of {what}s that succeeded.", starts.succeeded
+    yield f"{_WORKER}_{what}_startup_failure_total", f"Starts of {what}s that failed.", starts.failed
+    yield (
+        f"{_WORKER}_{what}_startup_success_percentage",
+        f"The part of starts of {what}s that succeeded, from 0 to 1.",
+        starts.succeeded / attempts if attempts else 0,
+    )
+    yield (
+        f"{_WORKER}_{what}_startup_failure_percentage",
+        f"The part of starts of {what}s that failed, from 0 to 1.",
+        starts.failed / attempts if attempts else 0,
+    )

@@ -1,0 +1,116 @@
+"""A request as a route's handler sees it, what the handler works with, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from barnabas.connect.rest.forwarding import Forwardable, Forwarder
+from barnabas.connect.rest.herder_port import HerderPort
+from barnabas.connect.rest.internal_client import Answer
+from barnabas.connect.rest.internal_request_check import InternalRequestCheck
+from barnabas.connect.rest.logger_levels import LoggerLevels
+from barnabas.connect.rest.off_loop import off_loop
+from barnabas.connect.rest.recent_log import RecentLog
+from barnabas.connect.rest.roles import User
+
+__all__ = ["ApiRequest", "Reply", "Services", "is_true"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiRequest:
+    """``path`` is as it came, still encoded; ``parameters`` are its variable parts, decoded.
+
+    ``headers`` find their names in any case. ``base_url`` is where the user thinks this worker is.
+    """
+
+    method: str
+    path: str
+    query_string: str
+    query: Mapping[str, Sequence[str]]
+    headers: Mapping[str, str]
+    parameters: Mapping[str, str]
+    body: bytes
+    base_url: str
+    user: User
+    is_authenticated: bool = False
+
+    async def parsed(self, read: Callable[[bytes], T]) -> T:
+        """What ``read`` makes of the body; a large one is read on a thread. Raises what it raises."""
+        return await off_loop(len(self.body), lambda: read(self.body))
+
+    @property
+    def connector(self) -> str:
+        return self.parameters["connector"]
+
+    def last(self, name: str) -> str | None:
+        values = self.query.get(name)
+        return values[0] if values else None
+
+    @property
+    def forward(self) -> bool | None:
+        text = self.last("forward")
+        return None if text is None else is_true(text)
+
+    def forwardable(
+        self, method: str, path: str, body: bytes | None = None, query: Mapping[str, str] | None = None
+    ) -> Forwardable:
+        authorization = self.headers.get("authorization")
+        role = self.user.role if self.is_authenticated and authorization is None else None
+        return Forwardable(
+            method=method,
+            path=path,
+            query=query or {},
+            body=body,
+            forward=self.forward,
+            authorization=authorization,
+            user="" if role is None else self.user.name,
+            role="" if role is None else role.text,
+        )
+
+
+def is_true(text: str | None) -> bool:
+    """Everything that is not ``true`` is false."""
+    return text is not None and text.lower() == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """``value`` is encoded as JSON unless it is bytes, which are JSON already; None is no body."""
+
+    status: int = 200
+    value: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, outcome: T | Answer, make: Callable[[T], Reply]) -> Reply:
+        """Of what the operation gave here, or of another worker's answer, which is handed on."""
+        if isinstance(outcome, Answer):
+            return cls(outcome.status, outcome.body or None)
+        return make(outcome)
+
+    def located(self, location: str) -> Reply:
+        """The same, and where to find what was made, if something was."""
+        return replace(self, headers={**self.headers, "Location": location}) if self.status == 201 else self
+
+
+Handler = Callable[["Services", ApiRequest], Awaitable[Reply]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What handlers work with."""
+
+    herder: HerderPort
+    forwarder: Forwarder
+    internal: InternalRequestCheck
+    loggers: LoggerLevels
+    version: str
+    commit: str
+    is_topic_tracking_enabled: bool = True
+    may_topic_tracking_be_reset: bool = True
+    health_timeout_s: float = 10.0
+    recent_log: RecentLog = field(default_factory=RecentLog)

@@ -1,0 +1,147 @@
+"""What is known right now, put together for the pages: from the herder's snapshot, consumer groups and queries.
+
+The snapshot is there at once, also during a rebalance. What takes a while is remembered: see ``remembered``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from barnabas.connect.decide.tasks.task_progress import GroupLag, LagSource, QueryPlan, TaskInsight
+from barnabas.connect.entities import ConnectorInfo, ConnectorOffset, ConnectorStatus, PluginInfo
+from barnabas.connect.errors import ConnectError, NotFound
+from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TaskState
+from barnabas.connect.rest.console.answer_cache import Remembered
+from barnabas.connect.rest.console.throughput import Rates
+from barnabas.connect.rest.console.views import ConnectorView, TaskView, group_of
+from barnabas.connect.rest.herder_port import HerderPort
+
+__all__ = ["Knowledge"]
+
+_UNASSIGNED = TaskState.UNASSIGNED.value
+
+
+class Knowledge:
+    """``now_s`` is a clock that never goes back. Without ``lags`` or ``insight`` there is less to show."""
+
+    def __init__(
+        self,
+        herder: HerderPort,
+        *,
+        worker_id: str,
+        now_s: Callable[[], float],
+        lags: LagSource | None = None,
+        insight: TaskInsight | None = None,
+    ) -> None:
+        self._herder = herder
+        self._worker_id = worker_id
+        self._now_s = now_s
+        self._lags = lags
+        self._insight = insight
+        self._rates = Rates()
+        self._known_lags: Remembered[Mapping[str, GroupLag]] = Remembered(now_s)
+        self._known_offsets: Remembered[tuple[list[ConnectorOffset], str]] = Remembered(now_s)
+        self._known_plans: Remembered[QueryPlan | None] = Remembered(now_s, wait_s=10.0)
+
+    async def connectors(self) -> list[ConnectorView]:
+        """All of them, by name."""
+        found = []
+        for name in sorted(self._herder.connectors()):
+            try:
+                found.append(self._herder.connector_info_in_snapshot(name))
+            except ConnectError:
+                continue  # It is being deleted.
+        statuses = {info.name: self._status(info.name) for info in found}
+        lags = await self._lags_of(found, statuses)
+        return [self._view(info, statuses[info.name], lags.get(info.name)) for info in found]
+
+    async def connector(self, name: str) -> tuple[ConnectorView, ConnectorInfo]:
+        """Raises NotFound."""
+        info = self.info(name)
+        status = self._status(name)
+        lags = await self._lags_of([info], {name: status})
+        return self._view(info, status, lags.get(name)), info
+
+    def info(self, name: str) -> ConnectorInfo:
+        """Raises NotFound."""
+        if name not in self._herder.connectors():
+            raise NotFound(f"Connector {name} not found")
+        return self._herder.connector_info_in_snapshot(name)
+
+    async def offsets(self, name: str) -> tuple[list[ConnectorOffset], str]:
+        """Where the connector is, and what keeps this from being known."""
+
+        async def ask() -> tuple[list[ConnectorOffset], str]:
+            try:
+                return (await self._herder.connector_offsets(name)).offsets, ""
+            except ConnectError as error:
+                return [], str(error)
+
+        found = await self._known_offsets.get(name, ask)
+        return found or ([], "They are being read.")
+
+    def topics(self, name: str) -> list[str]:
+        return sorted(self._herder.active_topics(name).topics)
+
+    def connector_plugins(self) -> list[PluginInfo]:
+        return sorted(self._herder.plugins(connectors_only=True), key=lambda each: (each.type, each.class_name))
+
+    async def plan(self, task: ConnectorTaskId) -> QueryPlan | None:
+        insight = self._insight
+        if insight is None:
+            return None
+        return await self._known_plans.get(task, lambda: insight.query_plan(task))
+
+    def task(self, view: ConnectorView, number: int) -> TaskView:
+        """Raises NotFound."""
+        found = next((each for each in view.tasks if each.number == number), None)
+        if found is None:
+            raise NotFound(f"Connector {view.name} has no task {number}")
+        return found
+
+    def _status(self, name: str) -> ConnectorStatus | None:
+        try:
+            return self._herder.connector_status(name)
+        except ConnectError:
+            return None
+
+    async def _lags_of(
+        self, infos: list[ConnectorInfo], statuses: Mapping[str, ConnectorStatus | None]
+    ) -> Mapping[str, GroupLag]:
+        lags = self._lags
+        groups = {each.name: group for each in infos if (group := group_of(each, statuses[each.name])) is not None}
+        if lags is None or not groups:
+            return {}
+        return await self._known_lags.get(tuple(groups.items()), lambda: lags.lags(groups)) or {}
+
+    def _view(self, info: ConnectorInfo, status: ConnectorStatus | None, lag: GroupLag | None) -> ConnectorView:
+        by_number = {each.id: each for each in status.tasks} if status is not None else {}
+        numbers = sorted(by_number.keys() | {each.task for each in info.tasks})
+        tasks = []
+        for number in numbers:
+            known = by_number.get(number)
+            task = ConnectorTaskId(info.name, number)
+            if known is None:
+                tasks.append(TaskView(task, _UNASSIGNED, "", is_here=False))
+            else:
+                is_here = known.worker_id == self._worker_id
+                view = TaskView(task, known.state, known.worker_id, is_here, known.trace)
+                tasks.append(self._with_progress(view) if is_here else view)
+        return ConnectorView(
+            name=info.name,
+            type=(info.type if info.type is not ConnectorType.UNKNOWN or status is None else status.type).value,
+            class_name=info.config.get("connector.class") or "",
+            version=(status.connector.version if status is not None else None) or "",
+            state=status.connector.state if status is not None else _UNASSIGNED,
+            worker_id=status.connector.worker_id if status is not None else "",
+            trace=status.connector.trace if status is not None else "",
+            tasks=tuple(tasks),
+            lag=lag,
+        )
+
+    def _with_progress(self, view: TaskView) -> TaskView:
+        progress = self._insight.task_progress(view.id) if self._insight is not None else None
+        if progress is None:
+            return view
+        return replace(view, progress=progress, per_second=self._rates.observe(view.id, progress.rows, self._now_s()))

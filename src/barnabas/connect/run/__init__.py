@@ -1,0 +1,1 @@
+"""What a worker runs: sockets, clocks and threads."""

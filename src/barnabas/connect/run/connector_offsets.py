@@ -1,0 +1,191 @@
+"""The positions of connectors, shown and changed (KIP-875): of sinks in their consumer group, of sources in the offset
+topic. The connector's class is asked before anything is changed, and may refuse.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from barnabas.clients.admin.client import AdminClient
+from barnabas.clients.admin.errors import AdminError
+from barnabas.clients.errors import ClientError
+from barnabas.common.error_code import ErrorCode
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.connect.decide.herder.effects import ConfigMap
+from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
+from barnabas.connect.decide.tasks.task_work import check_spark_positions
+from barnabas.connect.entities import ConnectorOffset, ConnectorOffsets
+from barnabas.connect.errors import BadRequest, ConnectError
+from barnabas.connect.identifiers import ConnectorType
+from barnabas.connect.run.internal_topics.worker_topics import SourceOffsets
+from barnabas.connect.run.known_secrets import KnownSecrets
+
+__all__ = ["ConnectorPositions"]
+
+_TOPIC, _PARTITION, _OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
+_TIMEOUT_S = 30.0
+_NO_GROUP = (ErrorCode.GROUP_ID_NOT_FOUND,)
+_IN_USE = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+
+
+class ConnectorPositions:
+    def __init__(
+        self, admin: AdminClient, sources: SourceOffsets, registry: PluginRegistry, secrets: KnownSecrets
+    ) -> None:
+        self._admin = admin
+        self._sources = sources
+        self._registry = registry
+        self._secrets = secrets
+
+    async def read(self, name: str, config: ConfigMap, type_: ConnectorType) -> ConnectorOffsets:
+        if type_ is ConnectorType.SINK:
+            offsets = await self._sink_offsets(_group_of(name, config))
+            return ConnectorOffsets([_sink_entry(partition, offset) for partition, offset in sorted(offsets.items())])
+        await self._sources.prepare(name, config)
+        await self._sources.read_to_end(name)
+        found = self._sources.offsets(name)
+        return ConnectorOffsets([ConnectorOffset(dict(each.partition or {}), dict(each.offset)) for each in found])
+
+    async def alter(
+        self, name: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]
+    ) -> str:
+        if type_ is ConnectorType.SINK:
+            wanted = _sink_offsets(offsets)
+            if any(offset is not None and offset < 0 for offset in wanted.values()):
+                raise ConnectError(f"Failed to modify offsets for sink connector {name}")
+            is_known = await self._ask(config, wanted)
+            await self._alter_sink(name, _group_of(name, config), wanted)
+        else:
+            pairs = [(each.partition, each.offset) for each in offsets]
+            await self._sources.prepare(name, config)
+            await self._sources.read_to_end(name)
+            try:
+                check_spark_positions(pairs, [known.partition for known in self._sources.offsets(name)])
+            except ValueError as error:
+                raise BadRequest(str(error)) from error
+            is_known = await self._ask(config, pairs)
+            await self._sources.write_source_offsets(
+                name, [(partition, offset) for partition, offset in pairs if partition is not None]
+            )
+        return _sentence("altered", is_known=is_known)
+
+    async def reset(self, name: str, config: ConfigMap, type_: ConnectorType) -> str:
+        if type_ is ConnectorType.SINK:
+            group = _group_of(name, config)
+            is_known = await self._ask(config, dict.fromkeys(await self._sink_offsets(group)))
+            results = await self._admin.delete_groups([group], timeout_s=_TIMEOUT_S)
+            for error in results.errors.values():
+                if error.code not in _NO_GROUP:
+                    raise _refused(f"Failed to reset consumer group offsets for connector {name}", error)
+        else:
+            await self._sources.prepare(name, config)
+            await self._sources.read_to_end(name)
+            pairs = [(each.partition, None) for each in self._sources.offsets(name)]
+            is_known = await self._ask(config, pairs)
+            await self._sources.forget(name)
+        return _sentence("reset", is_known=is_known)
+
+    async def _ask(self, config: ConfigMap, offsets: Any) -> bool:
+        """The connector's class; what it raises is the answer."""
+        connector = self._registry.connector_class(config)
+        resolved = await asyncio.to_thread(self._secrets.resolve, config)
+        try:
+            return bool(await asyncio.to_thread(connector.alter_offsets, resolved, offsets))  # type: ignore[attr-defined]
+        except ConnectError:
+            raise
+        except Exception as error:  # A plugin may raise anything to refuse.
+            raise ConnectError(self._secrets.hide(str(error)) or type(error).__name__) from error
+
+    async def _sink_offsets(self, group: str) -> dict[TopicPartition, int]:
+        try:
+            found = await self._admin.list_group_offsets([group], timeout_s=_TIMEOUT_S)
+        except (AdminError, ClientError, TimeoutError) as error:
+            raise ConnectError(f"The offsets of group {group} can't be read: {error}") from error
+        error_of_group = found.errors.get(group)
+        if error_of_group is not None:
+            if error_of_group.code in _NO_GROUP:
+                return {}
+            raise ConnectError(f"The offsets of group {group} can't be read: {error_of_group}")
+        return {partition: each.offset for partition, each in found.values[group].values.items()}
+
+    async def _alter_sink(self, name: str, group: str, offsets: Mapping[TopicPartition, int | None]) -> None:
+        set_ = {partition: offset for partition, offset in offsets.items() if offset is not None}
+        forgotten = [partition for partition, offset in offsets.items() if offset is None]
+        what = f"Failed to alter consumer group offsets for connector {name}"
+        try:
+            if set_:
+                topics = sorted({partition.topic for partition in set_})
+                (await self._admin.describe_topics(topics, timeout_s=_TIMEOUT_S)).raise_for_errors()
+                (await self._admin.alter_group_offsets(group, set_, timeout_s=_TIMEOUT_S)).raise_for_errors()
+            if forgotten:
+                results = await self._admin.delete_group_offsets(group, forgotten, timeout_s=_TIMEOUT_S)
+                for error in results.errors.values():
+                    if error.code not in _NO_GROUP:
+                        raise error
+        except AdminError as error:
+            raise _refused(what, error) from error
+        except ExceptionGroup as group_of_errors:
+            first = group_of_errors.exceptions[0]
+            raise (_refused(what, first) if isinstance(first, AdminError) else ConnectError(what)) from group_of_errors
+        except (ClientError, TimeoutError) as failure:
+            raise ConnectError(f"{what}: {failure}") from failure
+
+
+def _group_of(name: str, config: ConfigMap) -> str:
+    return config.get("consumer.override.group.id") or f"connect-{name}"
+
+
+def _sink_entry(partition: TopicPartition, offset: int) -> ConnectorOffset:
+    return ConnectorOffset({_PARTITION: partition.partition, _TOPIC: partition.topic}, {_OFFSET: offset})
+
+
+def _sink_offsets(offsets: Sequence[ConnectorOffset]) -> dict[TopicPartition, int | None]:
+    """Raises BadRequest."""
+    parsed: dict[TopicPartition, int | None] = {}
+    for each in offsets:
+        if each.partition is None:
+            raise BadRequest("The partition for a sink connector offset cannot be null or missing")
+        if _TOPIC not in each.partition or _PARTITION not in each.partition:
+            raise BadRequest(
+                f"The partition for a sink connector offset must contain the keys '{_TOPIC}' and '{_PARTITION}'"
+            )
+        topic = each.partition[_TOPIC]
+        if topic is None:
+            raise BadRequest("Kafka topic names must be valid strings and may not be null")
+        partition = TopicPartition(str(topic), _integer(each.partition[_PARTITION], "Kafka partitions"))
+        if each.offset is None:
+            parsed[partition] = None
+        elif _OFFSET not in each.offset:
+            raise BadRequest(f"The offset for a sink connector should either be null or contain the key '{_OFFSET}'")
+        else:
+            parsed[partition] = _integer(each.offset[_OFFSET], "Kafka offsets")
+    return parsed
+
+
+def _integer(value: Any, what: str) -> int:
+    try:
+        if value is None or isinstance(value, bool):
+            raise ValueError
+        return int(str(value))
+    except ValueError:
+        raise BadRequest(f"{what} must be integers, not {value!r}") from None
+
+
+def _refused(what: str, error: AdminError) -> ConnectError:
+    if error.code in _IN_USE:
+        return ConnectError(
+            f"{what} because its tasks are still members of the group. Wait until they have stopped, and try again"
+        )
+    return ConnectError(f"{what}: {error}")
+
+
+def _sentence(done: str, *, is_known: bool) -> str:
+    if is_known:
+        return f"The offsets for this connector have been {done} successfully"
+    return (
+        f"The Connect framework-managed offsets for this connector have been {done} successfully. However, if this "
+        f"connector manages offsets externally, they will need to be manually {done} in the system that the connector "
+        "uses."
+    )

@@ -1,0 +1,1 @@
+"""The config, offset and status topics: read, written and followed."""

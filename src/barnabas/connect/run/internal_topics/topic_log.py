@@ -1,0 +1,162 @@
+"""A compacted topic as a log that several workers share: written by any of them, and read by all to know what holds.
+
+``start`` makes sure of the topic and reads it to its end; from then on every record is told as it comes. A worker that
+wants to know that it is up to date, or that what it wrote is in force, calls ``read_to_end``. Reading, writing and
+asking for ends go over connections of their own, because a broker answers those of one in turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from barnabas.clients.admin.client import AdminClient
+from barnabas.clients.admin.errors import AdminError
+from barnabas.clients.admin.partitions import IsolationLevel, OffsetSpec
+from barnabas.clients.client_config import client_config
+from barnabas.clients.errors import ClientError
+from barnabas.clients.network_client import NetworkClient
+from barnabas.clients.topic_metadata import TopicMetadata, TopicMetadataSource
+from barnabas.common.error_code import ErrorCode
+from barnabas.common.errors import Transient
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.connect.run.internal_topics.topic_admin import InternalTopic, ensure_internal_topic, ensure_partitions
+from barnabas.connect.run.internal_topics.topic_reader import LogRecord, ReadFailed, TopicReader
+from barnabas.connect.run.internal_topics.topic_writer import TopicWriter, WriteFailed
+
+__all__ = ["LogRecord", "ReadFailed", "TopicLog", "WriteFailed"]
+
+_PAUSE_S = 0.1
+_PASSING = frozenset(
+    {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REPLICA_NOT_AVAILABLE}
+)
+
+
+class TopicLog:
+    """Use it as ``async with``, or close it. ``properties`` are Kafka's client properties (``internal_topics``).
+
+    ``received`` is called for each record, from ``start`` on, inside the event loop; it must be quick and not raise.
+    """
+
+    def __init__(
+        self,
+        topic: InternalTopic,
+        properties: Mapping[str, str],
+        received: Callable[[LogRecord], None],
+        *,
+        read_committed: bool = False,
+        epoch_time: Callable[[], float] = time.time,
+    ) -> None:
+        """Raises InvalidClientConfig."""
+        config = client_config(properties, source="worker settings")
+        self.topic = topic
+        self.is_started = False
+        self._isolation = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
+        self._admin = AdminClient(config=config)
+        self._reading = NetworkClient(config)
+        self._writing = NetworkClient(config)
+        self._source = TopicMetadataSource(self._reading, topic.name)
+        self._reader = TopicReader(self._reading, self._source, received, read_committed=read_committed)
+        self._writer = TopicWriter(self._writing, topic.name, epoch_time=epoch_time)
+
+    @property
+    def partitions(self) -> list[int]:
+        """Known after ``start``."""
+        return sorted(self._reader.positions)
+
+    @property
+    def positions(self) -> Mapping[int, int]:
+        """The offset behind the last one that was read, of each partition."""
+        return self._reader.positions
+
+    async def start(self, *, timeout_s: float = 60) -> None:
+        """Make sure of the topic, and read it to its end. A large topic may take longer, as long as it goes on.
+
+        Raises UnusableTopic for a topic that must not be used, ReadFailed, ClientError.
+        """
+        try:
+            await ensure_internal_topic(self._admin, self.topic, timeout_s=timeout_s)
+            async with asyncio.timeout(timeout_s):
+                metadata = await self._load()
+        except TimeoutError as error:
+            raise ReadFailed(
+                f"topic {self.topic.name} was not found in {timeout_s:g} s "
+                f"-> look at bootstrap.servers and {self.topic.setting}, and whether the brokers run"
+            ) from error
+        ensure_partitions(self.topic, len(metadata.partitions))
+        beginnings = await self._offsets(metadata.partitions, OffsetSpec.earliest(), timeout_s)
+        self._reader.start(metadata, beginnings)
+        self._writer.start(metadata)
+        ends = await self._offsets(metadata.partitions, OffsetSpec.latest(), timeout_s)
+        await self._reach(ends, timeout_s, goes_on=True)
+        self.is_started = True
+
+    async def write(self, records: Sequence[tuple[bytes | None, bytes | None]], *, timeout_s: float = 30) -> list[int]:
+        """See ``TopicWriter.write``; records are (key, value). Raises WriteFailed."""
+        return await self._writer.write(records, timeout_s=timeout_s)
+
+    async def read_to_end(self, *, timeout_s: float = 30) -> None:
+        """Return when everything was told that was in the topic when this was called. Raises ReadFailed."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout_s
+        ends = await self._offsets(self.partitions, OffsetSpec.latest(), timeout_s)
+        await self._reach(ends, max(0.0, until - loop.time()))
+
+    async def close(self) -> None:
+        await self._reader.close()
+        await self._writer.close()
+        await self._admin.close()
+        await self._reading.close()
+        await self._writing.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _load(self) -> TopicMetadata:
+        while True:
+            try:
+                return await self._source.load()
+            except AdminError as error:
+                if error.code not in _PASSING:
+                    raise ReadFailed(f"topic {self.topic.name} can't be read: {error}") from error
+            except ClientError as error:
+                if not isinstance(error, Transient):
+                    raise
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _offsets(self, partitions: Sequence[int], which: OffsetSpec, timeout_s: float) -> dict[int, int]:
+        wanted = {TopicPartition(self.topic.name, partition): which for partition in partitions}
+        try:
+            found = await self._admin.list_offsets(wanted, isolation_level=self._isolation, timeout_s=timeout_s)
+            return {partition.partition: each.offset for partition, each in found.raise_for_errors().items()}
+        except (AdminError, ClientError, ExceptionGroup) as error:
+            raise ReadFailed(f"where topic {self.topic.name} ends can't be found out: {error}") from error
+
+    async def _reach(self, ends: Mapping[int, int], timeout_s: float, *, goes_on: bool = False) -> None:
+        """``goes_on``: the time is that of a standstill."""
+        while True:
+            before = dict(self._reader.positions)
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._reader.reach(ends)
+                return
+            except TimeoutError as error:
+                if goes_on and self._reader.positions != before:
+                    continue
+                raise ReadFailed(self._behind(ends, timeout_s)) from error
+
+    def _behind(self, ends: Mapping[int, int], timeout_s: float) -> str:
+        positions = self._reader.positions
+        behind = ", ".join(
+            f"partition {each} at {positions[each]} of {end}" for each, end in ends.items() if positions[each] < end
+        )
+        why = f": {self._reader.failure}" if self._reader.failure is not None else ""
+        return f"topic {self.topic.name} was not read to its end in {timeout_s:g} s ({behind}){why}"

@@ -1,0 +1,94 @@
+"""What the settings of connectors refer to (KIP-297) is given to them, and kept out of what a worker tells: traces,
+plans, answers and its log.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from barnabas.common.config_providers import ConfigProviders
+from barnabas.connect.decide.herder.effects import ConfigMap
+from barnabas.connect.decide.tasks.task_progress import QueryPlan, TaskInsight, TaskProgress
+from barnabas.connect.identifiers import ConnectorTaskId
+from barnabas.connect.run.config_references import resolve_references
+
+__all__ = ["InsightWithoutSecrets", "KnownSecrets", "LinesWithoutSecrets", "hide_secrets", "trace_of"]
+
+_HIDDEN = "[hidden]"
+_OWN_LENGTH_MIN = 4
+_LENGTH_MIN = 6
+"""A shorter text ("1", "true") would be found where it is no secret. In a connector's own traces more may be hidden
+than in those of others and in the log."""
+
+
+class KnownSecrets:
+    """What references have given since the worker started. Used by several threads."""
+
+    def __init__(self, providers: ConfigProviders) -> None:
+        self._providers = providers
+        self._texts: tuple[str, ...] = ()
+
+    def resolve(self, config: ConfigMap) -> dict[str, str]:
+        """With what the references refer to; settings without a value are left out. Raises ConnectError."""
+        given: list[str] = []
+        written = {name: text for name, text in config.items() if text is not None}
+        resolved = resolve_references(written, self._providers, given)
+        self.add(given)
+        return resolved
+
+    def add(self, given: list[str]) -> None:
+        known = {*self._texts}
+        for each in (form for text in given for form in (text, text.strip())):
+            if len(each) >= _LENGTH_MIN:
+                known |= {each, json.dumps(each)[1:-1]}
+        self._texts = tuple(sorted(known, key=len, reverse=True))  # One may be a part of another.
+
+    def hide(self, text: str) -> str:
+        for secret in self._texts:
+            text = text.replace(secret, _HIDDEN)
+        return text
+
+
+class LinesWithoutSecrets(logging.Formatter):
+    """What a formatter makes, with secrets taken out: a library's log or trace may quote anything."""
+
+    def __init__(self, inner: logging.Formatter, hide: Callable[[str], str]) -> None:
+        super().__init__()
+        self._inner = inner
+        self._hide = hide
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._hide(self._inner.format(record))
+
+
+class InsightWithoutSecrets:
+    """A TaskInsight."""
+
+    def __init__(self, inner: TaskInsight, hide: Callable[[str], str]) -> None:
+        self._inner = inner
+        self._hide = hide
+
+    def task_progress(self, task: ConnectorTaskId) -> TaskProgress | None:
+        return self._inner.task_progress(task)
+
+    async def query_plan(self, task: ConnectorTaskId) -> QueryPlan | None:
+        found = await self._inner.query_plan(task)
+        if found is None:
+            return None
+        return replace(found, plan=self._hide(found.plan), progress=self._hide(found.progress))
+
+
+def hide_secrets(text: str, raw: ConfigMap, resolved: Mapping[str, str]) -> str:
+    """A trace may quote a setting."""
+    for name, secret in resolved.items():
+        if len(secret) >= _OWN_LENGTH_MIN and secret != raw.get(name):
+            text = text.replace(secret, _HIDDEN)
+    return text
+
+
+def trace_of(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))

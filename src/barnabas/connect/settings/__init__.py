@@ -1,0 +1,1 @@
+"""Settings of a worker, and the definition of a plugin's settings."""

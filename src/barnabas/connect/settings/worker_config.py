@@ -1,0 +1,451 @@
+"""What a worker is told by its ``connect-distributed.properties`` and ``--override``s, checked as a whole.
+
+``load_worker_config`` gives a WorkerConfig or raises InvalidWorkerConfig with *every* setting that can't be used. A
+setting that Kafka's worker has and this one can't do is refused by its name. Unknown names are refused too: a misspelt
+one that is silently ignored costs more than a start that fails. What belongs to Java alone in a file that both kinds of
+worker share (``plugin.path``) is taken with a warning.
+
+Beside the settings of the table there are families: ``producer.``, ``consumer.`` and ``admin.`` for the clients of
+connectors, ``config.storage.``, ``offset.storage.`` and ``status.storage.`` for the worker's topics, ``key.converter.``
+and its like for converters, ``listeners.https.`` and ``admin.listeners.https.`` for TLS of the REST API,
+``config.providers.``, ``metrics.context.`` and ``barnabas.connect.spark.conf.`` for the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from barnabas.clients.client_config import is_client_property
+from barnabas.clients.errors import InvalidClientConfig
+from barnabas.common.config_def import ConfigException, ConfigValue
+from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, has_reference
+from barnabas.common.errors import Terminal
+from barnabas.common.properties_file import MalformedProperties, read_properties_file
+from barnabas.connect.settings.listener_urls import Listener, advertised_listener, parse_listeners, worker_url
+from barnabas.connect.settings.worker_config_rules import WorkerRules
+from barnabas.connect.settings.worker_config_support import (
+    REMOVED_WORKER_SETTINGS,
+    WorkerSupportState,
+    worker_support_of,
+)
+from barnabas.connect.settings.worker_config_table import WORKER_CONFIG_DEF
+
+__all__ = ["InvalidWorkerConfig", "WorkerConfig", "WorkerProblem", "load_worker_config", "worker_config_of"]
+
+_CLIENT_FAMILIES = ("producer.", "consumer.", "admin.")
+_TOPIC_FAMILIES = ("config.storage.", "offset.storage.", "status.storage.")
+_TLS_FAMILIES = ("listeners.https.", "admin.listeners.https.")
+_FREE_FAMILIES = (
+    *("key.converter.", "value.converter.", "header.converter."),
+    *("config.providers.", "metrics.context.", "barnabas.connect.spark.conf."),
+)
+# What a topic of the worker's can't be given: it follows from what the topic is for.
+_FIXED_TOPIC_SETTINGS = ("topic", "partitions", "replication.factor", "cleanup.policy")
+_PATIENCE_MS_MIN = 3_000
+"""Three heartbeats: one that is late is no reason to stop anything."""
+_CONVERTERS = ("key.converter", "value.converter", "header.converter")
+_SECRET_WORDS = ("password", "secret", "jaas", "token", "credential", "key", "passphrase", "certificate")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerProblem:
+    """One setting that can't be used. ``what`` has no secrets in it."""
+
+    name: str
+    what: str
+    where: str = ""
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return self.what + (f" ({self.where})" if self.where else "") + (f" -> {self.advice}" if self.advice else "")
+
+
+class InvalidWorkerConfig(Terminal, Exception):
+    """The worker can't start with these settings."""
+
+    def __init__(self, problems: Sequence[WorkerProblem]) -> None:
+        self.problems = list(problems)
+        count = "1 setting" if len(self.problems) == 1 else f"{len(self.problems)} settings"
+        super().__init__(f"{count} can't be used:\n" + "\n".join(f"  {problem}" for problem in self.problems))
+
+
+class PlainWorkerSettings:
+    """The settings that work and are used as they are: an attribute is a name with underscores for dots."""
+
+    access_control_allow_methods: str
+    access_control_allow_origin: str
+    barnabas_connect_anonymous_request_max_bytes: int
+    barnabas_connect_authentication: list[str]
+    barnabas_connect_console_enable: bool
+    barnabas_connect_fresh_signature_max_age_ms: int
+    barnabas_connect_insecure: bool
+    barnabas_connect_jwt_algorithms: list[str]
+    barnabas_connect_jwt_audience: str | None
+    barnabas_connect_jwt_issuer: str | None
+    barnabas_connect_jwt_keys_file: str | None
+    barnabas_connect_jwt_roles_claim: str
+    barnabas_connect_jwt_user_claim: str
+    barnabas_connect_mtls_principal_mapping_rules: str
+    barnabas_connect_plugins: list[str]
+    barnabas_connect_reassign_immediately: bool
+    barnabas_connect_request_max_bytes: int
+    barnabas_connect_request_memory_max_bytes: int
+    barnabas_connect_request_wait_ms: int
+    barnabas_connect_require_fresh_signatures: str
+    barnabas_connect_roles_admin: list[str]
+    barnabas_connect_roles_operate: list[str]
+    barnabas_connect_roles_read: list[str]
+    barnabas_connect_spark_avro: bool
+    barnabas_connect_spark_delta: bool
+    barnabas_connect_spark_directory: str
+    barnabas_connect_spark_master: str
+    barnabas_connect_task_restart_max_attempts: int
+    barnabas_connect_task_restart_backoff_max_ms: int
+    barnabas_connect_task_restart_backoff_ms: int
+    barnabas_connect_task_restart_reset_ms: int
+    barnabas_connect_users_file: str | None
+    barnabas_batch_records_max: int
+    barnabas_log_format: str
+    barnabas_log_level: str
+    barnabas_trigger_interval_ms: int
+    client_id: str
+    config_storage_replication_factor: int
+    config_storage_topic: str
+    connect_protocol: str
+    """In lower case."""
+    connector_client_config_override_allowlist: list[str]
+    connector_client_config_override_policy: str
+    """All, None, Principal or Allowlist."""
+    group_id: str
+    header_converter: str
+    header_converter_plugin_version: str | None
+    heartbeat_interval_ms: int
+    inter_worker_key_generation_algorithm: str
+    inter_worker_key_size: int | None
+    inter_worker_key_ttl_ms: int
+    inter_worker_signature_algorithm: str
+    inter_worker_verification_algorithms: list[str]
+    key_converter: str
+    key_converter_plugin_version: str | None
+    offset_storage_partitions: int
+    offset_storage_replication_factor: int
+    offset_storage_topic: str
+    rebalance_timeout_ms: int
+    rest_advertised_host_name: str | None
+    rest_advertised_listener: str | None
+    rest_advertised_port: int | None
+    response_http_headers_config: str
+    retry_backoff_max_ms: int
+    retry_backoff_ms: int
+    scheduled_rebalance_max_delay_ms: int
+    session_timeout_ms: int
+    status_storage_partitions: int
+    status_storage_replication_factor: int
+    status_storage_topic: str
+    task_shutdown_graceful_timeout_ms: int
+    topic_creation_enable: bool
+    topic_tracking_allow_reset: bool
+    topic_tracking_enable: bool
+    value_converter: str
+    value_converter_plugin_version: str | None
+    worker_sync_timeout_ms: int
+    worker_unsync_backoff_ms: int
+
+
+PLAIN_WORKER_SETTINGS = tuple(name.replace("_", ".") for name in PlainWorkerSettings.__annotations__)
+
+
+class WorkerConfig(PlainWorkerSettings):
+    """A worker's settings, typed. ``value`` gives any setting of the table; the rest follows from several."""
+
+    def __init__(
+        self,
+        values: Mapping[str, ConfigValue],
+        texts: Mapping[str, str],
+        *,
+        providers: ConfigProviders,
+        warnings: Sequence[str],
+        source: str | None,
+    ) -> None:
+        self.values = values
+        """The typed value of every setting of the table that was given."""
+        self.texts = texts
+        """The text of every setting that was given, with references resolved: not to be shown."""
+        self.providers = providers
+        """Those that ``config.providers`` names: they resolve what connectors refer to as well."""
+        self.warnings = list(warnings)
+        """What the operator should read in the log, a line each."""
+        self.source = source
+        for name in PLAIN_WORKER_SETTINGS:
+            setattr(self, name.replace(".", "_"), self.value(name))
+        self.listeners: tuple[Listener, ...] = _listeners_of(values)
+        self.admin_listeners: tuple[Listener, ...] | None = _admin_listeners_of(values)
+        """None: /admin is served with the rest. Empty: nowhere."""
+
+    def value(self, name: str) -> ConfigValue:
+        """The typed value of any setting of the table: the one given, else its default."""
+        return self.values[name] if name in self.values else WORKER_CONFIG_DEF[name].default
+
+    def with_prefix(self, prefix: str) -> dict[str, str]:
+        """The texts of a family, without the prefix."""
+        return {name.removeprefix(prefix): text for name, text in self.texts.items() if name.startswith(prefix)}
+
+    @property
+    def client_properties(self) -> dict[str, str]:
+        """For the worker's own clients: the group, the internal topics."""
+        return {"request.timeout.ms": WORKER_CONFIG_DEF["request.timeout.ms"].default_text or ""} | {
+            name: text
+            for name, text in self.texts.items()
+            if is_client_property(name)
+            and not name.startswith(("config.providers", "group.", "session."))
+            and (name not in WORKER_CONFIG_DEF or worker_support_of(name).state is WorkerSupportState.WORKS)
+        }
+
+    @property
+    def producer_properties(self) -> dict[str, str]:
+        """For the producers of source connectors. As with Kafka, they have nothing of the worker's own but the
+        brokers: a cluster with security needs ``producer.security.protocol`` and so on."""
+        return {"bootstrap.servers": self.texts["bootstrap.servers"], **self.with_prefix("producer.")}
+
+    @property
+    def consumer_properties(self) -> dict[str, str]:
+        """For the consumers of sink connectors; see ``producer_properties``."""
+        return {"bootstrap.servers": self.texts["bootstrap.servers"], **self.with_prefix("consumer.")}
+
+    @property
+    def admin_properties(self) -> dict[str, str]:
+        """For admin clients of connectors: the worker's own properties, and ``admin.`` on top."""
+        own = {name: text for name, text in self.with_prefix("admin.").items() if not name.startswith("listeners")}
+        return self.client_properties | own
+
+    def topic_settings(self, store: str) -> dict[str, str]:
+        """What else ``config``, ``offset`` or ``status`` says of its topic. It is always compacted."""
+        given = self.with_prefix(f"{store}.storage.")
+        return {name: text for name, text in given.items() if name not in _FIXED_TOPIC_SETTINGS} | {
+            "cleanup.policy": "compact"
+        }
+
+    def tls_values(self, prefix: str = "listeners.https.") -> dict[str, ConfigValue]:
+        """The ``ssl.*`` settings of REST listeners: those with the prefix, or, if there is none, those without."""
+        own = self.with_prefix(prefix)
+        return {
+            name: (WORKER_CONFIG_DEF[name].parse(own[name]) if name in own else WORKER_CONFIG_DEF[name].default)
+            if own
+            else self.value(name)
+            for name in WORKER_CONFIG_DEF
+            if name.startswith("ssl.")
+        }
+
+    def advertised_url(self, host_name: str, bound_ports: Mapping[Listener, int] | None = None) -> str:
+        """Where other workers reach this one, with a slash at the end.
+
+        ``host_name`` is this machine's, for listeners on every interface; ``bound_ports`` is what port 0 became.
+        """
+        listener = advertised_listener(self.listeners, self.rest_advertised_listener)
+        bound = (bound_ports or {}).get(listener, listener.port)
+        every = listener.host in ("", "0.0.0.0", "::")
+        host = self.rest_advertised_host_name or (host_name if every else listener.host)
+        return worker_url(
+            listener.scheme, host, bound if self.rest_advertised_port is None else self.rest_advertised_port
+        )
+
+
+def load_worker_config(path: str, overrides: Sequence[str] = ()) -> WorkerConfig:
+    """Read the file, put ``key=value`` overrides on top, and check everything.
+
+    Raises InvalidWorkerConfig, or OSError when the file can't be read.
+    """
+    try:
+        properties = read_properties_file(path)
+    except MalformedProperties as error:
+        raise InvalidWorkerConfig([WorkerProblem(path, f"{path}: {error}")]) from None
+    texts = dict(properties.values)
+    where = {name: f"{path} line {properties.lines[name]}" for name in texts}
+    problems: list[WorkerProblem] = []
+    for override in overrides:
+        name, equals, text = override.partition("=")
+        if not equals or not name.strip():
+            shown = name if equals else "--override"  # A text without a name may be a secret.
+            problems.append(WorkerProblem(shown, f"{shown}: is not of the form key=value", "--override"))
+            continue
+        texts[name.strip()] = text.strip()
+        where[name.strip()] = "--override"
+    warnings = [f"{path}: {warning}" for warning in properties.warnings]
+    return worker_config_of(texts, where=where, source=path, warnings=warnings, problems=problems)
+
+
+def worker_config_of(
+    given: Mapping[str, str],
+    *,
+    where: Mapping[str, str] | None = None,
+    source: str | None = None,
+    warnings: Sequence[str] = (),
+    problems: Sequence[WorkerProblem] = (),
+) -> WorkerConfig:
+    """Check settings that were read already. Raises InvalidWorkerConfig with all that is wrong."""
+    reading = _Reading(given, where or {}, list(warnings), list(problems))
+    reading.resolve_references()
+    reading.parse_each()
+    if not reading.problems:
+        reading.check_rules()
+    if reading.problems:
+        raise InvalidWorkerConfig(reading.problems)
+    return WorkerConfig(
+        reading.values, reading.texts, providers=reading.providers, warnings=reading.warnings, source=source
+    )
+
+
+class _Reading:
+    """The settings on their way to a WorkerConfig."""
+
+    def __init__(
+        self, given: Mapping[str, str], where: Mapping[str, str], warnings: list[str], problems: list[WorkerProblem]
+    ) -> None:
+        self.texts = dict(given)
+        self.where = where
+        self.warnings = warnings
+        self.problems = problems
+        self.values: dict[str, ConfigValue] = {}
+        self.providers = ConfigProviders(self.texts if "config.providers" in self.texts else {})
+
+    def add(self, name: str, what: str, advice: str = "") -> None:
+        self.problems.append(WorkerProblem(name, what, self.where.get(name, ""), advice))
+
+    def resolve_references(self) -> None:
+        """Put what config providers give in the place of references to them."""
+        for name, what in self.providers.problems.items():
+            self.add(name, f"{name}: {what}")
+        for name, text in self.texts.items():
+            if name.startswith("config.providers") or not has_reference(text):
+                continue
+            self.warnings += [
+                f"{name} refers to a provider {provider!r} that config.providers does not name, and is taken as it is"
+                for provider in self.providers.unnamed(text)
+            ]
+            try:
+                self.texts[name] = self.providers.resolve(text)
+            except UnresolvedReference as error:
+                self.add(name, f"{name}: {error}", "put it there, or write the value itself")
+
+    def parse_each(self) -> None:
+        for name in list(self.texts):
+            if name in WORKER_CONFIG_DEF:
+                self._parse(name)
+            elif self._family_of(name) is None:
+                self._unknown(name)
+        for name in WORKER_CONFIG_DEF:
+            if WORKER_CONFIG_DEF[name].required and name not in self.texts:
+                self.add(name, f'Missing required configuration "{name}" which has no default value.')
+
+    def _parse(self, name: str) -> None:
+        """Put the setting's value into ``values``, or say what is wrong with it."""
+        key = WORKER_CONFIG_DEF[name]
+        text = self.texts[name]
+        try:
+            # Whether a converter is there is for the plugins to say, which know it by a short name, too.
+            value = text.strip() if name in _CONVERTERS else key.parse(text)
+        except ConfigException as error:
+            allowed = f"allowed: {key.validator}" if key.validator is not None and str(key.validator) else ""
+            self.add(name, str(error), allowed)
+            return
+        support = worker_support_of(name)
+        if support.state is WorkerSupportState.REFUSED and value != key.default:
+            if not any(value == key.parse(each) for each in support.also_allowed):
+                default = f"its default ({key.default_text})" if key.default_text else "no value"
+                shown = "[hidden]" if key.sensitive else text
+                self.add(
+                    name,
+                    f"Invalid value {shown} for configuration {name}: {support.reason}",
+                    f"remove it; allowed is {' or '.join([default, *filter(None, support.also_allowed)])}",
+                )
+                return
+        if support.state is WorkerSupportState.NO_EFFECT and value != key.default:
+            self.warnings.append(f"{name} has no effect here. {support.reason}")
+        self.values[name] = value
+
+    def _family_of(self, name: str) -> str | None:
+        """The family that a setting beside the table is of; what is odd about it becomes a warning."""
+        for family in _TLS_FAMILIES:
+            if name.startswith(family):
+                self._tls_setting(name, name.removeprefix(family))
+                return family
+        for family in _TOPIC_FAMILIES:
+            if name.startswith(family) and name not in REMOVED_WORKER_SETTINGS:
+                if name.removeprefix(family) in _FIXED_TOPIC_SETTINGS:
+                    self.warnings.append(f"{name} is ignored: this topic is always compacted")
+                return family
+        for family in _CLIENT_FAMILIES:
+            if name.startswith(family):
+                if not is_client_property(name.removeprefix(family)):
+                    self.warnings.append(f"{name.removeprefix(family)}, in {name}, is not a known client setting")
+                return family
+        if is_client_property(name):
+            if not name.startswith("config.providers"):
+                self.warnings.append(f"{name} has no effect here; for clients of connectors write producer.{name}, ...")
+            return name
+        return next((family for family in _FREE_FAMILIES if name.startswith(family)), None)
+
+    def _tls_setting(self, name: str, base: str) -> None:
+        if base not in WORKER_CONFIG_DEF or not base.startswith("ssl."):
+            self.add(name, f"{name}: there is no such setting for https", "what follows https. is a setting of ssl.*")
+            return
+        try:
+            value = WORKER_CONFIG_DEF[base].parse(self.texts[name])
+        except ConfigException as error:
+            self.add(name, f"{name}: {error}")
+            return
+        support = worker_support_of(base)
+        if support.state is WorkerSupportState.REFUSED and value != WORKER_CONFIG_DEF[base].default:
+            self.add(name, f"{name}: {support.reason}", "remove it")
+
+    def _unknown(self, name: str) -> None:
+        if name in REMOVED_WORKER_SETTINGS:
+            self.add(name, f"{name}: Kafka's workers don't have this setting any more", REMOVED_WORKER_SETTINGS[name])
+            return
+        near = WORKER_CONFIG_DEF.nearest_name(name)
+        self.add(
+            name,
+            f"{name}: there is no such setting",
+            f"did you mean {near}?"
+            if near
+            else "remove it; settings for clients of connectors begin with producer., consumer. or admin.",
+        )
+
+    def check_rules(self) -> None:
+        rules = WorkerRules(self.values, self.texts)
+        rules.check()
+        for name, what, advice in rules.problems:
+            self.add(name, what, advice)
+        self.values.update(rules.derived)
+        if self.problems:
+            return
+        config = WorkerConfig(self.values, self.texts, providers=self.providers, warnings=(), source=None)
+        self._warn_of_little_patience(config.session_timeout_ms, config.task_shutdown_graceful_timeout_ms)
+        from barnabas.clients.client_config import client_config
+
+        for properties in (config.client_properties, config.admin_properties):
+            try:
+                client_config(properties, source="the settings of the worker's clients")
+            except InvalidClientConfig as error:
+                self.problems += [WorkerProblem("security.protocol", each) for each in error.problems]
+                return
+
+    def _warn_of_little_patience(self, session_ms: int, graceful_ms: int) -> None:
+        left_ms = max(0, session_ms - graceful_ms)
+        if left_ms < _PATIENCE_MS_MIN:
+            self.warnings.append(
+                f"session.timeout.ms ({session_ms}) less task.shutdown.graceful.timeout.ms ({graceful_ms}) leaves "
+                f"{left_ms} ms: a worker that has not heard of the coordinator for so long stops its tasks, so that "
+                f"nothing has two owners. Let them differ by {_PATIENCE_MS_MIN} ms or more"
+            )
+
+
+def _listeners_of(values: Mapping[str, ConfigValue]) -> tuple[Listener, ...]:
+    given = values.get("listeners")
+    return parse_listeners("listeners", given if isinstance(given, list) else [])
+
+
+def _admin_listeners_of(values: Mapping[str, ConfigValue]) -> tuple[Listener, ...] | None:
+    given = values.get("admin.listeners")
+    return parse_listeners("admin.listeners", given) if isinstance(given, list) else None

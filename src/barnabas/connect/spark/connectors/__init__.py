@@ -1,1 +1,0 @@
-"""The connectors that come along."""

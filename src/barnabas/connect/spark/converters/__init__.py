@@ -1,1 +1,0 @@
-"""Converters by Connect's names: bytes in Kafka <-> typed columns of Spark."""

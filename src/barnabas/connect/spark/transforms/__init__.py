@@ -1,1 +1,0 @@
-"""Transforms and predicates by Connect's names, each an expression of Spark."""

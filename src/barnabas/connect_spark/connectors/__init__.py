@@ -1,0 +1,1 @@
+"""Connectors that come with the product."""

@@ -1,0 +1,1 @@
+"""Columns of a DataFrame fitted to a table or a file."""

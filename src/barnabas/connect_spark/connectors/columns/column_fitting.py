@@ -1,0 +1,167 @@
+"""Values in the types that a table has for them, where nothing of them gets lost; the others are told.
+
+Types that come from records without a schema change with their data: 1 and 1.5 are a long and a double. A table's do
+not. A number goes into another type of number if it is the same there (but for the precision of float and double), a
+text into what it is the text of, and everything into a text: objects, lists and maps as JSON, bytes as Base64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from barnabas.connect_spark.connectors.columns.variant_fitting import fitted_variant
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+__all__ = ["Fitted", "fitted", "known_type", "new_fields"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    column: Column
+    misfit: Column | None
+    """Whether a value does not fit; it is null in ``column`` then. None if all do."""
+
+
+def fitted(column: Column, found: t.DataType, wanted: t.DataType) -> Fitted:
+    if found.simpleString() == wanted.simpleString():
+        return Fitted(column, None)
+    if isinstance(found, t.NullType):
+        return Fitted(column.cast(wanted), None)
+    if isinstance(found, t.StructType) and isinstance(wanted, t.StructType):
+        return _struct(column, found, wanted)
+    if isinstance(found, t.ArrayType) and isinstance(wanted, t.ArrayType):
+        return _array(column, found, wanted)
+    if isinstance(found, t.MapType) and isinstance(wanted, t.MapType):
+        return _map(column, found, wanted)
+    if isinstance(found, t.VariantType):
+        return Fitted(*fitted_variant(column, wanted))
+    if isinstance(wanted, t.StringType):
+        return Fitted(_text(column, found), None)
+    return _atomic(column, found, wanted)
+
+
+def _text(column: Column, found: t.DataType) -> Column:
+    if isinstance(found, t.StructType | t.ArrayType | t.MapType | t.VariantType):
+        return F.to_json(column)
+    return F.base64(column) if isinstance(found, t.BinaryType) else column.cast("string")
+
+
+def _checked(column: Column, made: Column) -> Fitted:
+    return Fitted(made, column.isNotNull() & made.isNull())
+
+
+def _atomic(column: Column, found: t.DataType, wanted: t.DataType) -> Fitted:
+    times = (t.DateType, t.TimestampType, t.TimestampNTZType)
+    readable = (t.NumericType, t.BooleanType, *times)
+    if isinstance(found, t.StringType) and isinstance(wanted, readable):
+        return _checked(column, column.try_cast(wanted))
+    both_numbers = isinstance(found, t.NumericType) and isinstance(wanted, t.NumericType)
+    if both_numbers or (isinstance(found, times) and isinstance(wanted, times)):
+        made = column.try_cast(wanted)
+        if isinstance(found, t.FloatType | t.DoubleType) and isinstance(wanted, t.FloatType | t.DoubleType):
+            return Fitted(made, None)
+        back = made.try_cast(found)
+        is_same = F.coalesce(back == column, F.lit(False))
+        return Fitted(F.when(is_same, made), column.isNotNull() & ~is_same)
+    return Fitted(F.lit(None).cast(wanted), column.isNotNull())
+
+
+def _struct(column: Column, found: t.StructType, wanted: t.StructType) -> Fitted:
+    names = {name.lower(): name for name in found.fieldNames()}
+    fields, misfits = [], []
+    for each in wanted:
+        name = names.get(each.name.lower())
+        if name is None:
+            fields.append(F.lit(None).cast(each.dataType).alias(each.name))
+            continue
+        inner = fitted(column.getField(name), found[name].dataType, each.dataType)
+        fields.append(inner.column.alias(each.name))
+        if inner.misfit is not None:
+            misfits.append(inner.misfit)
+    made = F.when(column.isNotNull(), F.struct(*fields))
+    return Fitted(made, reduce(or_, misfits) if misfits else None)
+
+
+def _array(column: Column, found: t.ArrayType, wanted: t.ArrayType) -> Fitted:
+    def inner(item: Column) -> Fitted:
+        return fitted(item, found.elementType, wanted.elementType)
+
+    made = F.transform(column, lambda item: inner(item).column)
+    if inner(column).misfit is None:
+        return Fitted(made, None)
+    return Fitted(made, F.coalesce(F.exists(column, lambda item: _told(inner(item))), F.lit(False)))
+
+
+def _map(column: Column, found: t.MapType, wanted: t.MapType) -> Fitted:
+    def inner(item: Column) -> Fitted:
+        return fitted(item, found.valueType, wanted.valueType)
+
+    if found.keyType != wanted.keyType:
+        return Fitted(F.lit(None).cast(wanted), column.isNotNull())
+    made = F.transform_values(column, lambda _, item: inner(item).column)
+    if inner(column).misfit is None:
+        return Fitted(made, None)
+    return Fitted(made, F.coalesce(F.exists(F.map_values(column), lambda item: _told(inner(item))), F.lit(False)))
+
+
+def _told(found: Fitted) -> Column:
+    return F.lit(False) if found.misfit is None else found.misfit
+
+
+def known_type(kind: t.DataType) -> t.DataType | None:
+    """The type without what no record says the type of, such as a field that is null in all; None if that is all.
+
+    What has a type of its own in each record is text: a table has one type for it.
+    """
+    if isinstance(kind, t.NullType):
+        return None
+    if isinstance(kind, t.VariantType):
+        return t.StringType()
+    if isinstance(kind, t.StructType):
+        known = [(each, known_type(each.dataType)) for each in kind]
+        fields = [t.StructField(each.name, inner) for each, inner in known if inner is not None]
+        return t.StructType(fields) if fields else None
+    if isinstance(kind, t.ArrayType):
+        element = known_type(kind.elementType)
+        return None if element is None else t.ArrayType(element)
+    if isinstance(kind, t.MapType):
+        value = known_type(kind.valueType)
+        return None if value is None else t.MapType(kind.keyType, value)
+    return kind
+
+
+def new_fields(known: t.StructType, found: t.StructType, *, path: str = "") -> tuple[t.StructType, list[str]]:
+    """The known type with the found fields that it lacks behind its own, and the names of these."""
+    names = {each.name.lower(): each for each in found}
+    merged, added = t.StructType(), []
+    for each in known:
+        other = names.pop(each.name.lower(), None)
+        kind = each.dataType
+        if other is not None:
+            kind, inner = _with_new_fields(kind, other.dataType, f"{path}{each.name}")
+            added += inner
+        merged.add(t.StructField(each.name, kind, each.nullable, each.metadata))
+    for each in names.values():
+        merged.add(t.StructField(each.name, each.dataType))
+        added.append(f"{path}{each.name}")
+    return merged, added
+
+
+def _with_new_fields(known: t.DataType, found: t.DataType, path: str) -> tuple[t.DataType, list[str]]:
+    if isinstance(known, t.StructType) and isinstance(found, t.StructType):
+        return new_fields(known, found, path=f"{path}.")
+    if isinstance(known, t.ArrayType) and isinstance(found, t.ArrayType):
+        element, added = _with_new_fields(known.elementType, found.elementType, path)
+        return t.ArrayType(element, known.containsNull), added
+    if isinstance(known, t.MapType) and isinstance(found, t.MapType):
+        value, added = _with_new_fields(known.valueType, found.valueType, path)
+        return t.MapType(known.keyType, value, known.valueContainsNull), added
+    return known, []

@@ -1,0 +1,1 @@
+"""Topics to Delta tables."""

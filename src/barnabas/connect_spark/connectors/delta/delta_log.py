@@ -1,0 +1,222 @@
+"""A table of Delta Lake's: its schema, its commits, and the positions that it has with its data.
+
+Positions are Delta's own transaction identifiers, one for each topic-partition: the application is
+``<name>:<topic>-<partition>``, its version the next offset to read. They are part of the table's state, so they outlive
+the clean-up of its log, and a commit has them with its data or is not there.
+
+Delta's writer for DataFrames takes one identifier for each commit. Therefore its transaction is used itself, by the
+classes of the pinned version (``barnabas.spark.connector_jars``): the files are written by Delta's own command, which
+checks schema, constraints and generated columns, and the identifiers are committed with what it gives back.
+
+Whoever asks for a position within a transaction is in conflict with everybody who sets it meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.connect.plugins.api import TerminalError
+from barnabas.connect_spark.queries.running_query import is_remote
+from barnabas.connect_spark.sessions.scala_values import ScalaValues
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["DeltaConflict", "DeltaTable", "DeltaTransaction", "refusal", "require_delta"]
+
+_FORGOTTEN = -1
+
+
+class DeltaConflict(Exception):
+    """Somebody else has committed what this transaction has read, or a change of the schema. Try again."""
+
+
+def require_delta(spark: SparkSession) -> None:
+    """Raises TerminalError for a session without Delta Lake."""
+    from py4j.java_gateway import JavaPackage
+
+    if isinstance(_jvm(spark).io.delta.tables.DeltaTable, JavaPackage):
+        raise TerminalError(
+            "TopicToDelta needs Delta Lake, and this worker's session was started without it: set "
+            "barnabas.connect.spark.delta=true in the worker's settings, and restart the worker"
+        )
+
+
+def _jvm(spark: SparkSession) -> Any:
+    if is_remote(spark):
+        raise TerminalError(
+            "TopicToDelta writes with a Spark of the worker's own, and this one is a Spark Connect server (sc://). Use "
+            "a worker with barnabas.connect.spark.master=local[*] or spark://host:port"
+        )
+    return spark._jvm
+
+
+class DeltaTable:
+    def __init__(self, spark: SparkSession, path: str, application: str) -> None:
+        self.path = path
+        self._spark = spark
+        self._application = application
+        self._delta = _jvm(spark).org.apache.spark.sql.delta
+        self._scala = ScalaValues(_jvm(spark))
+        self._log = self._delta.DeltaLog.forTable(self._session, path)
+
+    def begin(self) -> DeltaTransaction:
+        """Reads what the table is now; a table that is not there has no columns."""
+        return DeltaTransaction(self, self._log.startTransaction())
+
+    def set_positions(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """By hand; None forgets one. The data stay as they are. Raises DeltaConflict."""
+        transaction = self.begin()
+        if transaction.exists:
+            transaction.positions(offsets)
+            transaction.commit({each: _FORGOTTEN if to is None else to for each, to in offsets.items()})
+
+    @property
+    def _session(self) -> Any:
+        return self._spark._jsparkSession
+
+    def identifier(self, partition: TopicPartition) -> str:
+        return f"{self._application}:{partition.topic}-{partition.partition}"
+
+
+@dataclass(slots=True)
+class _Written:
+    actions: list[Any]
+    partitioned_by: Sequence[str]
+
+
+class DeltaTransaction:
+    """What is read here is what the commit is checked against."""
+
+    def __init__(self, table: DeltaTable, transaction: Any) -> None:
+        self._table = table
+        self._transaction = transaction
+        self._scala = table._scala
+        self._written = _Written([], ())
+
+    @property
+    def exists(self) -> bool:
+        return bool(self._transaction.readVersion() >= 0)
+
+    @property
+    def schema(self) -> StructType:
+        from pyspark.sql.types import StructType
+
+        return StructType.fromJson(json.loads(self._transaction.metadata().schema().json()))
+
+    @property
+    def partition_columns(self) -> list[str]:
+        return [str(each) for each in self._scala.items(self._transaction.metadata().partitionColumns())]
+
+    def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Those that the table knows."""
+        found = {each: int(self._transaction.txnVersion(self._table.identifier(each))) for each in partitions}
+        return {each: offset for each, offset in found.items() if offset >= 0}
+
+    def rows(self) -> DataFrame:
+        """All rows, with the file that each is in as ``_metadata.file_path``."""
+        reader = self._table._spark.read.format("delta")
+        return reader.option("versionAsOf", str(self._transaction.readVersion())).load(self._table.path)
+
+    def add(
+        self,
+        rows: DataFrame,
+        *,
+        merges_schema: bool,
+        partition_by: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write files, which are nobody's before the commit. The last two are for a table that is made by it."""
+        delta, scala = self._table._delta, self._scala
+        session = self._table._session
+        options = delta.DeltaOptions(
+            scala.map({"mergeSchema": "true"} if merges_schema else {}), session.sessionState().conf()
+        )
+        partition_by = () if self.exists else partition_by
+        command = delta.commands.WriteIntoDelta(
+            self._table._log,
+            self._mode,
+            options,
+            scala.seq(partition_by),
+            scala.map({} if self.exists else dict(properties or {})),
+            rows._jdf,
+            scala.none,
+            scala.none,
+        )
+        self._written.actions += scala.items(command.write(self._transaction, session, scala.none, False))
+        self._written.partitioned_by = partition_by
+
+    def remove(self, files: Sequence[str]) -> None:
+        """Take out files by the paths that ``rows`` has. The commit is then in conflict with all that add any."""
+        delta, scala = self._table._delta, self._scala
+        log = self._table._log
+        # Any of Delta's commands can do it; this one is not run.
+        command = delta.commands.WriteIntoDelta(
+            log,
+            self._mode,
+            delta.DeltaOptions(scala.map({}), self._table._session.sessionState().conf()),
+            scala.seq(()),
+            scala.map({}),
+            self._table._spark.createDataFrame([], self.schema)._jdf,
+            scala.none,
+            scala.none,
+        )
+        known = command.generateCandidateFileMap(log.dataPath(), self._transaction.filterFiles())
+        removed = command.removeFilesFromPaths(log, known, scala.seq(files), _now_ms())
+        self._written.actions += scala.items(removed)
+
+    def commit(self, positions: Mapping[TopicPartition, int]) -> None:
+        """What was added and removed, and the positions. Raises DeltaConflict."""
+        delta, scala = self._table._delta, self._scala
+        now = scala.some(_now_ms())
+        identifiers = [
+            delta.actions.SetTransaction(self._table.identifier(each), offset, now)
+            for each, offset in sorted(positions.items())
+        ]
+        columns = self._written.partitioned_by
+        operation = getattr(delta, "DeltaOperations$Write")(
+            self._mode, scala.some(scala.seq(columns)) if columns else scala.none, scala.none, scala.none
+        )
+        try:
+            self._transaction.commit(scala.seq([*self._written.actions, *identifiers]), operation)
+        except Exception as error:
+            if _is_conflict(error):
+                origin = getattr(error, "java_exception", None)
+                text = str(error if origin is None else origin.getMessage()).strip()
+                raise DeltaConflict(text.partition("\n")[0]) from error
+            raise
+
+    @property
+    def _mode(self) -> Any:
+        return _jvm(self._table._spark).org.apache.spark.sql.SaveMode.Append
+
+
+def _is_conflict(error: Exception) -> bool:
+    """Delta's exceptions reach Python as they are, or as one of PySpark's that has them as its origin."""
+    origin = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    names = [str(error)]
+    if origin is not None:
+        names.append(str(origin.getClass().getName()))
+    return any("Concurrent" in each or "MetadataChanged" in each or "ProtocolChanged" in each for each in names)
+
+
+def refusal(error: Exception) -> str | None:
+    """What a table says to records that it does not take, by its types or constraints; None for other errors."""
+    from pyspark.errors import AnalysisException
+
+    text = str(error).strip()
+    if isinstance(error, AnalysisException):
+        return " ".join(line.strip() for line in text.splitlines()[:6])[:500]
+    found = re.search(r"DeltaInvariantViolationException: (.*)", text)
+    return None if found is None else found[1][:500]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,159 @@
+"""Records as rows of a Delta table: the columns of the value, those of the record, and how they fit a table's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from barnabas.connect.plugins.api import TerminalError
+from barnabas.connect_spark.connectors.columns.column_fitting import fitted, known_type, new_fields
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["DELETES", "OFFSET", "PARTITION", "RECORD_COLUMNS", "DeltaColumns", "has_no_schema"]
+
+RECORD_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "headers", "date", "hour")
+PARTITION, OFFSET = "__barnabas_partition", "__barnabas_offset"
+DELETES = "__barnabas_deletes"
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    column: Column
+    type: t.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaColumns:
+    """Which columns there are, whatever a table has. ``keys`` are those that tell a row to be replaced."""
+
+    sources: Mapping[str, _Source]
+    keys: tuple[str, ...]
+
+    @classmethod
+    def of(cls, df: DataFrame, settings: Mapping[str, Any]) -> DeltaColumns:
+        """Raises TerminalError for names that meet and keys that are not there."""
+        sources = _value_columns(df.schema["value"].dataType)
+        keys = _key_columns(df, settings, sources)
+        extra = {f"_{name}": _record_column(df, name) for name in settings["record.columns"] or ()}
+        every = [*keys, *(name for name in sources if name not in keys), *extra]
+        doubled = sorted({each for each in every if [other.lower() for other in every].count(each.lower()) > 1})
+        if doubled:
+            raise TerminalError(
+                f"there is more than one column {', '.join(doubled)}: Delta does not tell upper from lower case, and "
+                "record.columns makes columns that begin with _. Rename fields with the transform ReplaceField."
+            )
+        return cls({**keys, **{name: each for name, each in sources.items() if name not in keys}, **extra}, tuple(keys))
+
+    @property
+    def type(self) -> t.StructType:
+        """Without what no record says the type of; keys are there in any case."""
+        known = [(name, known_type(each.type)) for name, each in self.sources.items()]
+        return t.StructType([t.StructField(name, kind) for name, kind in known if kind is not None])
+
+    def wanted(self, schema: t.StructType, *, evolves: bool, what: str) -> t.StructType:
+        """The table's columns, with new ones behind them. Raises TerminalError if there must be none."""
+        merged, added = new_fields(schema, self.type)
+        if added and not evolves:
+            raise TerminalError(
+                f"{what} has no column {', '.join(added)}, which records have: set auto.evolve=true to have it added, "
+                "or leave the field out with the transform ReplaceField."
+            )
+        return merged
+
+    def misfits(self, wanted: t.StructType, what: str) -> list[Column]:
+        """A text for each column that a value of does not fit, null where it does."""
+        found = []
+        for name, each in _by_name(self.sources, wanted):
+            source = self.sources[name]
+            made = fitted(source.column, source.type, each.dataType)
+            if made.misfit is not None:
+                text = f"{name} is no {each.dataType.simpleString()}, as the column of {what} is"
+                found.append(F.when(made.misfit, F.lit(text)))
+            if not each.nullable:
+                text = f"{name} is null, which the column of {what} must not be"
+                found.append(F.when(F.col("value").isNotNull() & made.column.isNull(), F.lit(text)))
+        return found
+
+    def rows(self, df: DataFrame, wanted: t.StructType, what: str) -> DataFrame:
+        """One row for each record, and its partition, offset and whether it deletes.
+
+        Columns that no record has are left away: Delta knows what they are made of, if not of nothing.
+        """
+        columns = []
+        for name, each in _by_name(self.sources, wanted):
+            source = self.sources[name]
+            made = fitted(source.column, source.type, each.dataType)
+            column = made.column
+            if made.misfit is not None:  # Such rows are left out before; unless the table has changed meanwhile.
+                text = F.lit(f"{name} is no {each.dataType.simpleString()}, as the column of {what} is")
+                column = F.when(made.misfit, F.raise_error(text).cast(each.dataType)).otherwise(column)
+            if name in self.keys:
+                told = F.raise_error(F.lit(f"{name} is null, and rows are found by it")).cast(each.dataType)
+                column = F.when(column.isNull(), told).otherwise(column)
+            columns.append(column.alias(each.name))
+        ours = [
+            F.col("partition").alias(PARTITION),
+            F.col("offset").alias(OFFSET),
+            F.col("value").isNull().alias(DELETES),
+        ]
+        return df.select(*columns, *ours)
+
+    def named_keys(self, wanted: t.StructType) -> list[str]:
+        """The keys by the names that the table has for them."""
+        return [each.name for name, each in _by_name(self.sources, wanted) if name in self.keys]
+
+
+def has_no_schema(df: DataFrame) -> bool:
+    """Whether keys or values are still VARIANT, as they come from a converter without schemas."""
+    return any(isinstance(df.schema[name].dataType, t.VariantType) for name in ("key", "value") if name in df.columns)
+
+
+def _by_name(sources: Mapping[str, _Source], wanted: t.StructType) -> list[tuple[str, t.StructField]]:
+    known = {each.name.lower(): each for each in wanted}
+    return [(name, known[name.lower()]) for name in sources if name.lower() in known]
+
+
+def _value_columns(kind: t.DataType) -> dict[str, _Source]:
+    if isinstance(kind, t.StructType):
+        return {each.name: _Source(F.col("value").getField(each.name), each.dataType) for each in kind}
+    return {} if isinstance(kind, t.NullType) else {"value": _Source(F.col("value"), kind)}
+
+
+def _record_column(df: DataFrame, name: str) -> _Source:
+    made = {"date": (F.to_date("timestamp"), t.DateType()), "hour": (F.hour("timestamp"), t.IntegerType())}
+    if name in made:
+        return _Source(*made[name])
+    return _Source(F.col(name), df.schema[name].dataType)
+
+
+def _key_columns(df: DataFrame, settings: Mapping[str, Any], values: Mapping[str, _Source]) -> dict[str, _Source]:
+    mode, wanted = str(settings["pk.mode"]), [str(each) for each in settings["pk.fields"] or ()]
+    if mode == "none":
+        return {}
+    if mode == "record_value":
+        return _chosen(values, wanted, "value") if values else {}
+    kind = df.schema["key"].dataType
+    if isinstance(kind, t.StructType):
+        found = {each.name: _Source(F.col("key").getField(each.name), each.dataType) for each in kind}
+        return _chosen(found, wanted or list(found), "key")
+    if len(wanted) != 1:
+        raise TerminalError(
+            f"keys of type {kind.simpleString()} are one column: pk.fields has to give its name, and has "
+            f"{', '.join(wanted) or 'none'}."
+        )
+    return {wanted[0]: _Source(F.col("key"), kind)}
+
+
+def _chosen(found: Mapping[str, _Source], wanted: Sequence[str], what: str) -> dict[str, _Source]:
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise TerminalError(
+            f"pk.fields has {', '.join(missing)}, and the record's {what} has {', '.join(found) or 'no fields'}."
+        )
+    return {name: found[name] for name in wanted}

@@ -1,0 +1,1 @@
+"""Files to topics and topics to files."""

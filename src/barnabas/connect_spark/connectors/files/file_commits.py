@@ -1,0 +1,220 @@
+"""Files of many batches in one folder, each batch with its positions together or not at all.
+
+Beside the data there is ``_barnabas/<connector>`` (readers such as Spark pass over names that begin with ``_``):
+
+- ``staging/<batch>/``: the files of a batch that is being written; nobody else looks there;
+- ``pending/<batch>.json``: the manifest: which staged file becomes which data file, and the positions after the batch.
+  **The moment at which it gets this name is the commit**: before it the batch never was, after it the batch is there,
+  even if its files still have to be moved;
+- ``positions.json``: the positions after all batches whose manifests are done and gone;
+- ``schema.json``: the schema of all files (``file_schema``), which all tasks share. It is written before the first file
+  that needs it.
+
+Whoever comes next finishes what is pending: moving a file that was moved already is nothing. A file's name follows from
+the ranges of its batch alone, so the same records would come under the same name.
+
+A batch is committed under a lock, and only if it begins where the folder's positions are: of two tasks that believe to
+own a partition, such as one that a dead network has kept alive, the second is refused.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.connect.plugins.api import OffsetRange
+from barnabas.connect_spark.positions.group_positions import from_kafka_json, kafka_json
+from barnabas.connect_spark.positions.sink_positions import is_written, refuse_unless_next
+
+__all__ = ["FileCommits", "Files", "batch_name"]
+
+_HOME = "_barnabas"
+
+
+class Files:
+    """What of the disk is changed, each call a step that either happened or did not."""
+
+    def write(self, path: Path, text: str) -> None:
+        """All of it or nothing, and durable."""
+        scratch = path.with_name(f".{path.name}.new")
+        with scratch.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(scratch, path)
+        _sync(path.parent)
+
+    def move(self, source: Path, target: Path) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(source, target)
+
+    def remove(self, path: Path) -> None:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def batch_name(task: int, ranges: Mapping[TopicPartition, OffsetRange]) -> str:
+    """The same for the same records, and in the order of batches for one task: it counts the offsets before them."""
+    text = json.dumps([[*partition, each.start, each.end] for partition, each in sorted(ranges.items())])
+    digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+    return f"{task}-{sum(each.start for each in ranges.values()):016d}-{digest}"
+
+
+class FileCommits:
+    def __init__(self, root: Path, connector: str, files: Files | None = None) -> None:
+        self._root = root
+        self._connector = quote(connector, safe="")
+        self._home = root / _HOME / self._connector
+        self._files = files or Files()
+
+    @property
+    def home(self) -> Path:
+        return self._home
+
+    def prepare(self) -> None:
+        """Make the folders, and finish or forget what a crash has left. Raises OSError."""
+        for name in ("staging", "pending"):
+            (self._home / name).mkdir(parents=True, exist_ok=True)
+        with self._locked():
+            self._finish_pending()
+
+    def forget_staging(self, task: int) -> None:
+        """What a task has written and not committed."""
+        for path in self._home.glob(f"staging/{task}-*"):
+            self._files.remove(path)
+
+    def begin(self, name: str, ranges: Mapping[TopicPartition, OffsetRange]) -> Path | None:
+        """Where a batch is to be written, emptied; None if the batch is there already.
+
+        It may be there when a write is tried again that failed after its commit.
+        """
+        with self._locked():
+            self._finish_pending()
+            positions = self._positions()
+        if is_written(positions, ranges):
+            return None
+        folder = self._home / "staging" / name
+        if folder.exists():
+            self._files.remove(folder)
+        return folder
+
+    def positions(self) -> dict[TopicPartition, int]:
+        with self._locked():
+            self._finish_pending()
+            return self._positions()
+
+    def commit(self, name: str, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
+        """The staged files of a batch become data. Raises TerminalError if another task was faster."""
+        staged = self._home / "staging" / name
+        moves = _moves(staged, f"{self._connector}-{name}")
+        with self._locked():
+            self._finish_pending()
+            refuse_unless_next(self._positions(), ranges, str(self._root))
+            for source, _ in moves:
+                _sync(staged / source)
+            ends = {partition: each.end for partition, each in ranges.items()}
+            manifest = {"files": moves, "positions": kafka_json(ends)}
+            self._files.write(self._home / "pending" / f"{name}.json", json.dumps(manifest))
+            self._finish_pending()
+
+    def change_schema(self, change: Callable[[str | None], str | None]) -> None:
+        """``change`` gets the schema as it is stored, None if there is none, and gives it as it is to be. No other task
+        changes it meanwhile. Raises what ``change`` raises."""
+        path = self._home / "schema.json"
+        with self._locked():
+            try:
+                stored = path.read_text()
+            except FileNotFoundError:
+                stored = None
+            changed = change(stored)
+            if changed is not None and changed != stored:
+                self._files.write(path, changed)
+
+    def data_files(self, extension: str) -> list[Path]:
+        """Those that this connector has committed."""
+        name = re.compile(rf"{re.escape(self._connector)}-\d+-\d{{16}}-[0-9a-f]{{10}}-\d{{5}}\.(.*\.)?{extension}")
+        return [
+            path
+            for path in sorted(self._root.rglob(f"*.{extension}"))
+            if name.fullmatch(path.name) and path.relative_to(self._root).parts[0] != _HOME
+        ]
+
+    def set_positions(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """By hand; None forgets one. The data stay as they are."""
+        for name in ("staging", "pending"):
+            (self._home / name).mkdir(parents=True, exist_ok=True)
+        with self._locked():
+            self._finish_pending()
+            positions = self._positions()
+            for partition, offset in offsets.items():
+                positions.pop(partition, None)
+                if offset is not None:
+                    positions[partition] = offset
+            self._write_positions(positions)
+
+    # ---- under the lock
+
+    def _finish_pending(self) -> None:
+        for path in sorted(self._home.glob("pending/*.json")):
+            manifest = json.loads(path.read_text())
+            staged = self._home / "staging" / path.stem
+            folders: set[Path] = set()
+            for source, target in manifest["files"]:
+                if (staged / source).exists():
+                    self._files.move(staged / source, self._root / target)
+                    folders.add((self._root / target).parent)
+            for folder in folders:
+                _sync(folder)
+            self._write_positions(self._positions() | from_kafka_json(manifest["positions"]))
+            self._files.remove(path)
+            if staged.exists():
+                self._files.remove(staged)
+
+    def _positions(self) -> dict[TopicPartition, int]:
+        try:
+            return from_kafka_json(json.loads((self._home / "positions.json").read_text()))
+        except FileNotFoundError:
+            return {}
+
+    def _write_positions(self, positions: Mapping[TopicPartition, int]) -> None:
+        self._files.write(self._home / "positions.json", json.dumps(kafka_json(positions)))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with (self._home / "lock").open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def _moves(staged: Path, prefix: str) -> Sequence[tuple[str, str]]:
+    """From where below the staging folder to where below the root. Spark's own names have a random part."""
+    found = sorted(
+        path
+        for path in staged.rglob("*")
+        if path.is_file() and not any(part.startswith(("_", ".")) for part in path.relative_to(staged).parts)
+    )
+    moves: list[tuple[str, str]] = []
+    for index, path in enumerate(found):
+        relative = path.relative_to(staged)
+        extension = relative.name.partition(".")[2]
+        moves.append((str(relative), str(relative.parent / f"{prefix}-{index:05d}.{extension}")))
+    return moves

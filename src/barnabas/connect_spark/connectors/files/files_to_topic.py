@@ -1,0 +1,198 @@
+"""Files of a folder to a topic: each file once, when it is there.
+
+A file belongs into the folder whole, by renaming it; names that begin with ``.`` or ``_`` or end with ``.tmp`` are
+passed over, so a writer can use such a name until it is done. Files are read in the order of their times of change,
+whole ones in a batch, at least once. ``{"folder": f, "file": name}`` -> ``{"size": n, "modified": milliseconds}`` says
+that a file is in Kafka. One that has changed since is not read again, which is a line in the log: for a file that grows
+there is FileStreamSource.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import logging
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from barnabas.connect.plugins.api import (
+    REQUIRED,
+    ConfigDef,
+    ConfigKey,
+    ConfigType,
+    Importance,
+    NonEmptyString,
+    Range,
+    SourceConnector,
+    SourceOffset,
+    TerminalError,
+    ValidString,
+)
+from barnabas.connect_spark.positions.source_positions import check_positions
+from barnabas.connect_spark.queries.polled_source import Polled, PolledSourceTask
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["FilesToTopic", "FoundFile", "found_files"]
+
+log = logging.getLogger(__name__)
+
+_DIRECTORY, _PATTERN, _FORMAT, _TOPIC = "directory", "file.pattern", "format", "topic"
+_SCHEMA, _FILES_MAX, _NAME_AS_KEY = "schema", "files.max", "file.name.as.key"
+_FORMATS = ("lines", "whole", "json", "csv", "parquet")
+_TASK, _TASKS = "files.task", "files.tasks"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    path: Path
+    name: str
+    """Below the folder."""
+    size: int
+    modified_ms: int
+
+    @property
+    def offset(self) -> dict[str, int]:
+        return {"size": self.size, "modified": self.modified_ms}
+
+
+def found_files(folder: Path, pattern: str, task: int, tasks: int) -> list[FoundFile]:
+    """The task's share of what is there, the oldest first. Raises OSError if the folder can't be read."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        is_hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+        if is_hidden or name.endswith(".tmp") or not fnmatch.fnmatchcase(name, pattern):
+            continue
+        if zlib.crc32(name.encode(errors="surrogateescape")) % tasks != task:
+            continue
+        try:
+            state = path.stat()
+        except FileNotFoundError:
+            continue  # Somebody tidies up.
+        if path.is_file():
+            found.append(FoundFile(path, name, state.st_size, state.st_mtime_ns // 1_000_000))
+    return sorted(found, key=lambda each: (each.modified_ms, each.name))
+
+
+class FilesToTopicTask(PolledSourceTask):
+    def start(self, spark: SparkSession) -> None:
+        self._done: set[str] = set()
+        self._folder = Path(str(self.settings[_DIRECTORY]))
+        self._task = int(self.config.get(_TASK, "0"))
+        self._tasks = int(self.config.get(_TASKS, "1"))
+
+    def poll(self, spark: SparkSession) -> Polled | None:
+        if not self._folder.is_dir():
+            raise TerminalError(f"{_DIRECTORY}: there is no folder {self._folder} on this worker. Make it or mount it.")
+        there = found_files(self._folder, str(self.settings[_PATTERN]), self._task, self._tasks)
+        new = [each for each in there if self._is_new(each)][: int(str(self.settings[_FILES_MAX]))]
+        if not new:
+            return None
+        self._done |= {each.name for each in new}
+        return Polled(self._records(spark, new), [SourceOffset(self._partition(each), each.offset) for each in new])
+
+    def _is_new(self, file: FoundFile) -> bool:
+        if file.name in self._done:
+            return False
+        known = self.context.source_offset(self._partition(file))
+        if known is None:
+            return True
+        self._done.add(file.name)
+        if dict(known) != file.offset:
+            log.warning("%s has changed since it was read, and is not read again: give new data a new name", file.path)
+        return False
+
+    def _partition(self, file: FoundFile) -> dict[str, str]:
+        return {"folder": str(self._folder), "file": file.name}
+
+    def _records(self, spark: SparkSession, files: Sequence[FoundFile]) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        frame = self._frame(spark, [each.path.as_uri() for each in files])
+        columns = [F.lit(str(self.settings[_TOPIC])).alias("topic")]
+        if self.settings[_NAME_AS_KEY]:
+            columns.append(F.substring_index(F.col("_metadata.file_path"), "/", -1).alias("key"))
+        if self.settings[_FORMAT] == "lines":
+            return frame.select(*columns, F.col("value"))
+        if self.settings[_FORMAT] == "whole":
+            return frame.select(*columns, F.col("content").alias("value"))
+        fields = [F.col("`" + name.replace("`", "``") + "`") for name in frame.columns]
+        return frame.select(*columns, F.struct(*fields).alias("value"))
+
+    def _frame(self, spark: SparkSession, files: list[str]) -> DataFrame:
+        """A line or row that can't be read fails the task: nothing of a file is left out quietly."""
+        kind = str(self.settings[_FORMAT])
+        reader = spark.read.option("mode", "FAILFAST")
+        if kind == "lines":
+            return reader.text(files)
+        if kind == "whole":
+            return reader.format("binaryFile").load(files)
+        if self.settings[_SCHEMA]:
+            reader = reader.schema(str(self.settings[_SCHEMA]))
+        elif kind == "csv":
+            reader = reader.option("inferSchema", "false")
+        return reader.format(kind).option("header", "true").load(files)
+
+
+class FilesToTopic(SourceConnector):
+    """Files of a folder, line by line, whole, or as rows, to a topic."""
+
+    version = "1.0.0"
+    config_def: ClassVar[ConfigDef] = ConfigDef(
+        [
+            ConfigKey(
+                _DIRECTORY,
+                ConfigType.STRING,
+                REQUIRED,
+                "The folder, with those below it: a path that all workers and executors see by the same name.",
+                NonEmptyString(),
+                Importance.HIGH,
+            ),
+            ConfigKey(_TOPIC, ConfigType.STRING, REQUIRED, "The topic to write to.", NonEmptyString(), Importance.HIGH),
+            ConfigKey(
+                _FORMAT,
+                ConfigType.STRING,
+                "lines",
+                "lines: a record for each line. whole: one for each file, as bytes. json (an object on each line), csv "
+                "(with names in the first line) and parquet: an object for each row.",
+                ValidString(_FORMATS),
+                Importance.HIGH,
+            ),
+            ConfigKey(_PATTERN, ConfigType.STRING, "*", "Which files, such as *.csv.", NonEmptyString()),
+            ConfigKey(
+                _SCHEMA,
+                ConfigType.STRING,
+                "",
+                "For json and csv the fields and their types, such as id INT, name STRING. Empty: those of json are "
+                "found by reading each batch once more, those of csv are strings.",
+            ),
+            ConfigKey(_FILES_MAX, ConfigType.INT, "100", "How many files a batch has at most.", Range(1)),
+            ConfigKey(_NAME_AS_KEY, ConfigType.BOOLEAN, "false", "Whether the name of its file is a record's key."),
+        ]
+    )
+    task_class = FilesToTopicTask
+
+    @classmethod
+    def alter_offsets(
+        cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> bool:
+        """Raises ValueError."""
+        check_positions(offsets, partition={"folder": "...", "file": "..."}, offset={"size": 0, "modified": 0})
+        return True
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        return [{**self.config, _TASK: str(task), _TASKS: str(max_tasks)} for task in range(max_tasks)]
+
+    @classmethod
+    def validate(cls, config: Mapping[str, str], settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+        errors: dict[str, Sequence[str]] = {}
+        path = str(settings.get(_DIRECTORY) or "/")
+        if not Path(path).is_absolute():
+            errors[_DIRECTORY] = [f"{path} is no absolute path: workers may run in different folders."]
+        if settings.get(_SCHEMA) and settings.get(_FORMAT) not in ("json", "csv"):
+            errors[_SCHEMA] = [f"format={settings.get(_FORMAT)} has no use for it: only json and csv have."]
+        return errors

@@ -1,0 +1,1 @@
+"""Databases to topics and topics to databases."""

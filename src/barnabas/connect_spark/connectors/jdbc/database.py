@@ -1,0 +1,174 @@
+"""One connection to a database, as the connectors use it: statements, whole files in, whole results out.
+
+Rows never pass one by one through Python where the database can do better: DuckDB reads and writes Parquet itself,
+PostgreSQL copies. SQLite is part of Python. Everything between two commits is one transaction.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from barnabas.connect_spark.connectors.jdbc.column_types import ColumnType, Kind, TableColumn
+from barnabas.connect_spark.connectors.jdbc.database_address import DatabaseAddress
+from barnabas.connect_spark.connectors.jdbc.sql_dialect import Dialect, columns_of, dialect_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Database", "DatabaseError", "SqliteDatabase", "open_database"]
+
+Parameter = str | int | None
+_ROWS_AT_A_TIME = 20_000
+_SQLITE_BUSY_S = 30
+
+
+class DatabaseError(Exception):
+    """The database refused or could not be reached. ``is_transient`` says that it may work next time."""
+
+    def __init__(self, message: str, *, is_transient: bool) -> None:
+        super().__init__(message)
+        self.is_transient = is_transient
+
+
+class Database(Protocol):
+    """Every method raises DatabaseError."""
+
+    @property
+    def dialect(self) -> Dialect: ...
+
+    def begin(self) -> None:
+        """Start a transaction that is going to write."""
+
+    def execute(self, sql: str, parameters: Sequence[Parameter] = ()) -> None: ...
+
+    def rows(self, sql: str, parameters: Sequence[Parameter] = ()) -> list[tuple[Any, ...]]: ...
+
+    def columns(self, table: tuple[str, ...]) -> list[TableColumn]:
+        """Of a table or view, in its order; empty if there is none."""
+
+    def load(self, files: Sequence[Path], columns: Sequence[str], places: Sequence[int]) -> None:
+        """Parquet files into the columns of the staging table; of each its place among those of the files."""
+
+    def unload(self, query: str, file: Path) -> int:
+        """The result of a query to a Parquet file. How many rows it has."""
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def open_database(
+    address: DatabaseAddress, user: str | None, password: str | None, spark: SparkSession | None
+) -> Database:
+    """PostgreSQL and DuckDB are spoken to by the JVM of the session. Raises DatabaseError."""
+    if address.dialect == "sqlite":
+        return SqliteDatabase(address)
+    from barnabas.connect_spark.connectors.jdbc.database_driver import DriverDatabase
+
+    return DriverDatabase(address, user, password, spark)
+
+
+class SqliteDatabase:
+    def __init__(self, address: DatabaseAddress) -> None:
+        self.dialect = dialect_of("sqlite")
+        self._path = address.path
+        try:
+            # Batches of one task come from different threads of Spark's, one after the other.
+            self._connection = sqlite3.connect(
+                str(address.path), timeout=_SQLITE_BUSY_S, isolation_level=None, check_same_thread=False
+            )
+        except sqlite3.Error as error:
+            raise self._error(error) from error
+
+    def _error(self, error: sqlite3.Error) -> DatabaseError:
+        code = getattr(error, "sqlite_errorcode", None)
+        is_transient = code is not None and code & 0xFF in (
+            sqlite3.SQLITE_BUSY,
+            sqlite3.SQLITE_LOCKED,
+            sqlite3.SQLITE_FULL,
+        )
+        return DatabaseError(f"{self._path}: {error}", is_transient=is_transient)
+
+    def begin(self) -> None:
+        self.execute("BEGIN IMMEDIATE")
+
+    def execute(self, sql: str, parameters: Sequence[Parameter] = ()) -> None:
+        self.rows(sql, parameters)
+
+    def rows(self, sql: str, parameters: Sequence[Parameter] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(sql, parameters).fetchall()
+        except sqlite3.Error as error:
+            raise self._error(error) from error
+
+    def columns(self, table: tuple[str, ...]) -> list[TableColumn]:
+        marks = ", ".join("?" for _ in table)
+        sql = f'SELECT name, type, "notnull", pk FROM pragma_table_info({marks})'
+        found = self.rows(sql, tuple(reversed(table)))
+        alone = sum(1 for each in found if each[3]) == 1
+        return [
+            TableColumn(name, kind, not (notnull or (alone and pk and kind.upper() == "INTEGER")), _sqlite_type(kind))
+            for name, kind, notnull, pk in found
+        ]
+
+    def load(self, files: Sequence[Path], columns: Sequence[str], places: Sequence[int]) -> None:
+        import pyarrow.parquet as pq
+
+        marks = ", ".join("?" for _ in columns)
+        sql = f"INSERT INTO {self.dialect.staging} ({columns_of(columns)}) VALUES ({marks})"
+        for file in files:
+            for batch in pq.ParquetFile(file).iter_batches(_ROWS_AT_A_TIME, columns=[f"c{at}" for at in places]):
+                rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+                try:
+                    self._connection.executemany(sql, rows)
+                except sqlite3.Error as error:
+                    raise self._error(error) from error
+                except OverflowError as error:
+                    raise DatabaseError(f"{self._path}: {error}", is_transient=False) from error
+
+    def unload(self, query: str, file: Path) -> int:
+        from barnabas.connect_spark.connectors.jdbc.load_files import write_untyped
+
+        try:
+            cursor = self._connection.execute(query)
+            names = [each[0] for each in cursor.description]
+            return write_untyped(names, iter(lambda: cursor.fetchmany(_ROWS_AT_A_TIME), []), file)
+        except sqlite3.Error as error:
+            raise self._error(error) from error
+        except ValueError as error:
+            raise DatabaseError(f"{self._path}: {error}", is_transient=False) from error
+
+    def commit(self) -> None:
+        if self._connection.in_transaction:
+            self.execute("COMMIT")
+
+    def rollback(self) -> None:
+        if self._connection.in_transaction:
+            self.execute("ROLLBACK")
+
+    def close(self) -> None:
+        with suppress(sqlite3.Error):
+            self._connection.close()
+
+
+def _sqlite_type(declared: str) -> ColumnType:
+    """By SQLite's own rules of affinity."""
+    name = declared.upper()
+    for parts, kind in (
+        (("BOOL",), Kind.BOOLEAN),
+        (("INT",), Kind.INT64),
+        (("CHAR", "CLOB", "TEXT"), Kind.TEXT),
+        (("BLOB",), Kind.BYTES),
+        (("REAL", "FLOA", "DOUB"), Kind.FLOAT64),
+        (("TIMESTAMP", "DATETIME"), Kind.TIMESTAMP),
+        (("DATE",), Kind.DATE),
+    ):
+        if any(part in name for part in parts):
+            return ColumnType(kind)
+    return ColumnType(Kind.DECIMAL)

@@ -1,0 +1,100 @@
+"""The settings that both JDBC connectors have, by the names of the widely known ones, and the connection they make."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from barnabas.connect.plugins.api import (
+    REQUIRED,
+    ConfigKey,
+    ConfigType,
+    Importance,
+    NonEmptyString,
+    Password,
+    TerminalError,
+)
+from barnabas.connect_spark.connectors.jdbc.database import Database, open_database
+from barnabas.connect_spark.connectors.jdbc.database_address import address_error, parse_address
+from barnabas.connect_spark.sessions.shared_folder import place_of, require_shared
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["CONNECTION", "STAGING", "connect", "connection_errors", "staging_folder"]
+
+URL, USER, PASSWORD = "connection.url", "connection.user", "connection.password"
+STAGING_DIRECTORY = "staging.directory"
+_OF_JAVA = {"dialect.name": "", "table.types": "table", "db.timezone": "utc", "quote.sql.identifiers": "always"}
+
+CONNECTION = (
+    ConfigKey(
+        URL,
+        ConfigType.STRING,
+        REQUIRED,
+        "The database: jdbc:sqlite:/path, jdbc:duckdb:/path or jdbc:postgresql://host:port/database.",
+        NonEmptyString(),
+        Importance.HIGH,
+    ),
+    ConfigKey(USER, ConfigType.STRING, None, "The user of the database.", importance=Importance.HIGH),
+    ConfigKey(PASSWORD, ConfigType.PASSWORD, None, "The password of the user.", importance=Importance.HIGH),
+)
+STAGING = ConfigKey(
+    STAGING_DIRECTORY,
+    ConfigType.STRING,
+    "",
+    "A folder for the files between Spark and the database. With Spark inside the worker it may be left empty; on a "
+    "cluster it has to be one that the worker and all executors see by the same path.",
+    importance=Importance.LOW,
+)
+
+
+def connect(settings: Mapping[str, Any], spark: SparkSession | None, *, must_exist: bool = False) -> Database:
+    """``must_exist`` is for who reads: a file that is not there would be made. Raises DatabaseError, TerminalError."""
+    try:
+        address = parse_address(str(settings[URL]))
+    except ValueError as error:
+        raise TerminalError(f"{URL}: {error}") from None
+    if address.path is not None and not address.path.parent.is_dir():
+        raise TerminalError(f"{URL}: there is no folder {address.path.parent}. Make it, or write another path.")
+    if must_exist and address.path is not None and not address.path.exists():
+        raise TerminalError(f"{URL}: there is no database {address.path} on this worker. Correct the path.")
+    password = settings[PASSWORD]
+    return open_database(address, settings[USER], password.value if isinstance(password, Password) else password, spark)
+
+
+def staging_folder(settings: Mapping[str, Any], spark: SparkSession) -> Path:
+    """A new folder; whoever asked for it removes it. Raises TerminalError."""
+    given = str(settings[STAGING_DIRECTORY] or "")
+    place = place_of(spark)
+    if not given and place is not None:
+        raise TerminalError(
+            f"Spark runs on {place}, and its executors have to see the files that go to the database: set "
+            f"{STAGING_DIRECTORY} to a folder that the worker and they share."
+        )
+    try:
+        if given:
+            Path(given).mkdir(parents=True, exist_ok=True)
+            require_shared(spark, Path(given), STAGING_DIRECTORY)
+        return Path(tempfile.mkdtemp(prefix="barnabas-jdbc-", dir=given or None))
+    except OSError as error:
+        raise TerminalError(f"{STAGING_DIRECTORY}: {given or tempfile.gettempdir()}: {error.strerror}") from error
+
+
+def connection_errors(
+    config: Mapping[str, str], settings: Mapping[str, Any], others_of_java: Mapping[str, str]
+) -> dict[str, Sequence[str]]:
+    """What is wrong with the address, and with settings of Java's connectors that would be ignored.
+
+    ``others_of_java`` are those that only one of the two connectors has, with the value that changes nothing.
+    """
+    errors: dict[str, Sequence[str]] = {
+        name: [f"{name}={config[name]} is not supported: remove it, or write {plain or 'nothing'}."]
+        for name, plain in (_OF_JAVA | dict(others_of_java)).items()
+        if name in config and config[name].strip().lower() != plain
+    }
+    if URL in settings and (wrong := address_error(settings, URL)):
+        errors[URL] = wrong
+    return errors

@@ -1,0 +1,262 @@
+"""Topics of another cluster to the worker's: bytes as they are, with keys and headers.
+
+``source.*`` are the settings of a client of the other cluster. Which partitions there are is asked when the connector
+starts and then at an interval: a new topic that matches, or a new partition, leads to new task configs. Positions are
+Connect's: ``{"cluster": alias, "topic": t, "partition": p}`` -> ``{"offset": n}``, where n is the next one to read.
+
+Records come at least once. Spark's writer sets the time of a record itself; the original one can be kept as a header.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from barnabas.connect.decide.tasks.task_partitions import assign_partitions, format_partitions, parse_partitions
+from barnabas.connect.plugins.api import (
+    REQUIRED,
+    ConfigDef,
+    ConfigKey,
+    ConfigType,
+    Importance,
+    NonEmptyString,
+    Range,
+    SourceConnector,
+    SourceOffset,
+    SourceTask,
+    TerminalError,
+    ValidString,
+)
+from barnabas.connect_spark.positions.source_positions import check_positions
+from barnabas.connect_spark.queries.kafka_settings import spark_consumer_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from barnabas.common.topic_partition import TopicPartition
+
+__all__ = ["TopicToTopic", "source_client"]
+
+log = logging.getLogger(__name__)
+
+_PREFIX = "source."
+_SERVERS = "source.bootstrap.servers"
+_PARTITIONS = "source.partitions"
+_BATCH, _BATCH_DEFAULT = "barnabas.batch.records.max", "500000"
+_BYTES = ("ByteArrayConverter", "org.apache.kafka.connect.converters.ByteArrayConverter")
+_CONVERTERS = ("key.converter", "value.converter", "header.converter")
+_OURS = frozenset(
+    {
+        "source.topics",
+        "source.topics.regex",
+        "source.cluster.alias",
+        "source.auto.offset.reset",
+        "source.refresh.interval.ms",
+        _PARTITIONS,
+    }
+)
+
+
+def source_client(config: Mapping[str, str]) -> dict[str, str]:
+    """The client settings of the other cluster."""
+    return {
+        name.removeprefix(_PREFIX): value
+        for name, value in config.items()
+        if name.startswith(_PREFIX) and name not in _OURS
+    }
+
+
+class TopicToTopicTask(SourceTask):
+    def read(self, spark: SparkSession) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        partitions = parse_partitions(self.config[_PARTITIONS])
+        client_id = f"connector-consumer-{self.context.connector}-{self.context.task}"
+        options = spark_consumer_options(source_client(self.config), client_id)
+        assigned: dict[str, list[int]] = {}
+        starts: dict[str, dict[str, int]] = {}
+        for each in partitions:
+            assigned.setdefault(each.topic, []).append(each.partition)
+            starts.setdefault(each.topic, {})[str(each.partition)] = self._start(each)
+        reader = spark.readStream.format("kafka").options(**options)
+        most = self.config.get(_BATCH, _BATCH_DEFAULT)
+        records = (
+            reader.option("maxOffsetsPerTrigger", most)
+            .option("assign", json.dumps(assigned))
+            .option("startingOffsets", json.dumps(starts))
+            .option("includeHeaders", "true")
+            .option("failOnDataLoss", "true")
+            .load()
+        )
+        kind = "array<struct<key: string, value: binary>>"
+        headers = F.coalesce(F.col("headers"), F.array().cast(kind)).cast(kind)
+        header = str(self.settings["timestamp.header"] or "")
+        if header:
+            time = F.unix_millis("timestamp").cast("string").cast("binary")
+            headers = F.concat(headers, F.array(F.struct(F.lit(header).alias("key"), time.alias("value"))).cast(kind))
+        before, after = _around(str(self.settings["topic.format"]))
+        columns = [F.concat(F.lit(before), "topic", F.lit(after)).alias("topic"), F.col("key"), F.col("value")]
+        if self.settings["keep.partition"]:
+            columns.append(F.col("partition"))
+        return records.select(*columns, headers.alias("headers"))
+
+    def offsets_of(self, ends: Sequence[Any]) -> Sequence[SourceOffset]:
+        return [
+            SourceOffset(self._partition(topic, int(partition)), {"offset": offset})
+            for topic, partitions in (ends[0] or {}).items()
+            for partition, offset in partitions.items()
+        ]
+
+    def _partition(self, topic: str, partition: int) -> dict[str, Any]:
+        return {"cluster": str(self.settings["source.cluster.alias"]), "partition": partition, "topic": topic}
+
+    def _start(self, each: TopicPartition) -> int:
+        found = self.context.source_offset(self._partition(each.topic, each.partition))
+        if found is None:
+            return -2 if self.settings["source.auto.offset.reset"] == "earliest" else -1  # Spark's own names for them.
+        offset = found.get("offset")
+        if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
+            raise TerminalError(
+                f'the offset of {each} must be like {{"offset":0}}, not {dict(found)}. Reset or alter it.'
+            )
+        return offset
+
+
+def _around(format_text: str) -> tuple[str, str]:
+    before, _, after = format_text.partition("${topic}")
+    return before, after
+
+
+class TopicToTopic(SourceConnector):
+    """Records of another cluster's topics."""
+
+    version = "1.0.0"
+    config_def: ClassVar[ConfigDef] = ConfigDef(
+        [
+            ConfigKey(
+                _SERVERS,
+                ConfigType.STRING,
+                REQUIRED,
+                "Brokers of the cluster to read from. Its other client settings begin with source. too, such as "
+                "source.security.protocol. Those of the cluster to write to are producer.override.*.",
+                NonEmptyString(),
+                Importance.HIGH,
+            ),
+            ConfigKey("source.topics", ConfigType.LIST, "", "The topics to read.", importance=Importance.HIGH),
+            ConfigKey("source.topics.regex", ConfigType.STRING, "", "Or a pattern that their whole names match."),
+            ConfigKey("source.cluster.alias", ConfigType.STRING, "source", "Its name in offsets.", NonEmptyString()),
+            ConfigKey(
+                "source.auto.offset.reset",
+                ConfigType.STRING,
+                "earliest",
+                "Where to begin in a partition that was never read.",
+                ValidString(("earliest", "latest")),
+            ),
+            ConfigKey(
+                "source.refresh.interval.ms",
+                ConfigType.LONG,
+                "60000",
+                "How often new topics and partitions are looked for.",
+                Range(1000),
+            ),
+            ConfigKey("topic.format", ConfigType.STRING, "${topic}", "The topic to write to."),
+            ConfigKey(
+                "keep.partition",
+                ConfigType.BOOLEAN,
+                "false",
+                "Whether a record goes to the partition that it comes from. The target needs as many.",
+            ),
+            ConfigKey(
+                "timestamp.header",
+                ConfigType.STRING,
+                "",
+                "A header that gets the time of the original record, in milliseconds; empty for none.",
+            ),
+        ]
+    )
+    task_class = TopicToTopicTask
+
+    @classmethod
+    def alter_offsets(
+        cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> bool:
+        """Raises ValueError."""
+        check_positions(offsets, partition={"cluster": "...", "partition": 0, "topic": "..."}, offset={"offset": 0})
+        return True
+
+    def start(self) -> None:
+        self._refuse_circle()
+        self._stopping = threading.Event()
+        self._counts: dict[str, int] = {}
+        self._thread = threading.Thread(target=self._watch, name="connect-topics", daemon=True)
+        self._thread.start()
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        self._counts = self._found()
+        spread = assign_partitions(self._counts, max_tasks) if self._counts else []
+        return [{**self.config, _PARTITIONS: format_partitions(partitions)} for partitions in spread]
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def _refuse_circle(self) -> None:
+        """A topic that is copied to itself would grow for ever."""
+        from barnabas.clients.admin import AdminClient
+
+        target = dict(self.context.client_config)
+        if str(self.settings["topic.format"]) != "${topic}" or not target.get("bootstrap.servers"):
+            return
+        clusters = []
+        for properties in (source_client(self.config), target):
+            with AdminClient.sync(properties=properties) as admin:
+                clusters.append(admin.describe_cluster().cluster_id)
+        if clusters[0] is not None and clusters[0] == clusters[1]:
+            raise TerminalError(
+                "source.bootstrap.servers are brokers of the worker's own cluster, so each topic would be copied to "
+                "itself without end. Set topic.format to another name, such as copy-${topic}."
+            )
+
+    def _watch(self) -> None:
+        interval_s = int(str(self.settings["source.refresh.interval.ms"])) / 1000
+        while not self._stopping.wait(interval_s):
+            try:
+                if self._found() != self._counts:
+                    self.context.request_task_reconfiguration()
+            except Exception as error:
+                log.warning("connector %s can't ask its source for topics: %s", self.context.name, error)
+
+    def _found(self) -> dict[str, int]:
+        """Partitions by topic. Raises AdminError or ClientError."""
+        from barnabas.clients.admin import AdminClient
+
+        names = {str(each) for each in _listed(self.settings["source.topics"])}
+        pattern = re.compile(str(self.settings["source.topics.regex"] or "")) if not names else None
+        with AdminClient.sync(properties=source_client(self.config)) as admin:
+            there = {each.name for each in admin.list_topics()}
+            wanted = sorted(there & names if pattern is None else {each for each in there if pattern.fullmatch(each)})
+            described = admin.describe_topics(wanted).raise_for_errors() if wanted else {}
+        return {name: len(described[name].partitions) for name in wanted}
+
+    @classmethod
+    def validate(cls, config: Mapping[str, str], settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+        errors: dict[str, Sequence[str]] = {}
+        if bool(settings.get("source.topics")) == bool(settings.get("source.topics.regex")):
+            errors["source.topics"] = ["Set either source.topics, or source.topics.regex."]
+        try:
+            re.compile(str(settings.get("source.topics.regex") or ""))
+        except re.error as error:
+            errors["source.topics.regex"] = [f"{settings['source.topics.regex']} is no pattern: {error}."]
+        if str(settings.get("topic.format", "${topic}")).count("${topic}") != 1:
+            errors["topic.format"] = ["It has to have ${topic} in it, once."]
+        for name in _CONVERTERS:
+            if config.get(name) not in _BYTES:
+                errors[name] = [f"Records are copied as bytes: set {name}={_BYTES[1]}."]
+        return errors
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value or ())

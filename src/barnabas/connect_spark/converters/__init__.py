@@ -1,0 +1,1 @@
+"""Converters as DataFrame expressions."""

@@ -1,0 +1,56 @@
+"""The converters that there are, by Connect's full and simple names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.common.config_value import ConfigException
+from barnabas.connect_spark.converters.avro_converter import AvroConverter
+from barnabas.connect_spark.converters.converter import Converter
+from barnabas.connect_spark.converters.json_converter import JsonConverter
+from barnabas.connect_spark.converters.primitive_converters import (
+    BooleanConverter,
+    ByteArrayConverter,
+    DoubleConverter,
+    FloatConverter,
+    IntegerConverter,
+    LongConverter,
+    ShortConverter,
+)
+from barnabas.connect_spark.converters.protobuf_converter import ProtobufConverter
+from barnabas.connect_spark.converters.simple_header_converter import SimpleHeaderConverter
+from barnabas.connect_spark.converters.string_converter import StringConverter
+
+__all__ = ["CONVERTERS", "converter_of"]
+
+_DATA: tuple[type[Converter], ...] = (
+    AvroConverter,
+    BooleanConverter,
+    ByteArrayConverter,
+    DoubleConverter,
+    FloatConverter,
+    IntegerConverter,
+    JsonConverter,
+    LongConverter,
+    ProtobufConverter,
+    ShortConverter,
+    StringConverter,
+)
+_HEADERS: tuple[type[Converter], ...] = (*_DATA, SimpleHeaderConverter)
+CONVERTERS: Mapping[str, type[Converter]] = {
+    name: each for each in _HEADERS for name in (each.java_class, each.__name__)
+}
+
+
+def converter_of(setting: str, name: str, settings: Mapping[str, str]) -> Converter:
+    """The converter that ``setting`` names, with the settings below its prefix. Raises ConfigException."""
+    found = CONVERTERS.get(name)
+    is_header = setting == "header.converter"
+    if found is None or (found is SimpleHeaderConverter and not is_header):
+        known = _HEADERS if is_header else _DATA
+        names = ", ".join(sorted(each.__name__ for each in known))
+        raise ConfigException(setting, name, f"there is no such converter here; there are {names}")
+    try:
+        return found.of(settings)
+    except ConfigException as error:
+        raise ConfigException(f"{setting}.{error.name}", error.value, error.reason) from None

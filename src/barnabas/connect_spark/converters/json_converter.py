@@ -1,0 +1,200 @@
+"""JsonConverter: JSON with Connect's envelope of schema and payload, or without.
+
+With ``schemas.enable`` every record brings its schema, so that one batch may have several: the text of the schema is
+the record's variety. Without it data is VARIANT, which keeps every field, and the difference between null and absent. A
+setting of ours gives schemaless JSON a type instead: ``barnabas.schema``, in the words of Spark's DDL.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from barnabas.common.config_validators import ValidString
+from barnabas.common.config_value import ConfigException, ConfigType
+from barnabas.connect.settings.plugin_config_def import ConfigDef, ConfigKey
+from barnabas.connect_spark.converters.connect_schema import ConnectSchema, DataException
+from barnabas.connect_spark.converters.converter import Converter, Decoded, DecodedHeader, Encoded
+from barnabas.connect_spark.converters.json_decoding import JsonDecoding, default_literal, member
+from barnabas.connect_spark.converters.json_encoding import JsonEncoding
+from barnabas.connect_spark.converters.spark_types import connect_schema, spark_type
+from barnabas.connect_spark.converters.unknown_fields import unknown_fields
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from barnabas.connect_spark.converters.record_batch import Datum
+
+__all__ = ["JsonConverter"]
+
+_SCHEMAS = "schemas.enable"
+_CONTENT = "schema.content"
+_DECIMALS = "decimal.format"
+_DEFAULTS = "replace.null.with.default"
+_DDL = "barnabas.schema"
+_UNKNOWN = "barnabas.schema.unknown.fields"
+
+_DEFINITION = ConfigDef(
+    [
+        ConfigKey(_SCHEMAS, ConfigType.BOOLEAN, "true"),
+        ConfigKey(_CONTENT, ConfigType.STRING, None),
+        ConfigKey(_DECIMALS, ConfigType.STRING, "BASE64"),
+        ConfigKey(_DEFAULTS, ConfigType.BOOLEAN, "true"),
+        ConfigKey(_DDL, ConfigType.STRING, None),
+        ConfigKey(_UNKNOWN, ConfigType.STRING, "error", validator=ValidString(("error", "ignore"))),
+    ]
+)
+
+# The words are Connect's.
+_NO_JSON = "Converting byte[] to Kafka Connect data failed due to serialization error: it is no JSON"
+_NO_ENVELOPE = (
+    'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
+    "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
+)
+_SCHEMALESS = "null"
+"""The variety of an envelope whose schema is null. Records without an envelope, and tombstones, go with it."""
+
+
+@dataclass(frozen=True)
+class JsonConverter(Converter):
+    schemas: bool = True
+    content: ConnectSchema | None = None
+    """The schema of all records, which then have no envelope."""
+    decimals_as_numbers: bool = False
+    replace_null_with_default: bool = True
+    given: ConnectSchema | None = None
+    """The type that a setting gives to JSON without a schema."""
+    refuses_unknown: bool = True
+
+    java_class: ClassVar[str] = "org.apache.kafka.connect.json.JsonConverter"
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str]) -> Self:
+        values = _DEFINITION.parse(settings)
+        decimals = str(values[_DECIMALS]).upper()
+        if decimals not in ("BASE64", "NUMERIC"):
+            raise ConfigException(
+                _DECIMALS, values[_DECIMALS], "String must be one of (case insensitive): BASE64, NUMERIC"
+            )
+        schemas, given = bool(values[_SCHEMAS]), values[_DDL]
+        if given and schemas:
+            raise ConfigException(
+                _DDL, given, f"it is for JSON without a schema: set {_SCHEMAS}=false, or leave it out"
+            )
+        content = values[_CONTENT]
+        return cls(
+            schemas,
+            _content(str(content)) if content and schemas else None,
+            decimals == "NUMERIC",
+            bool(values[_DEFAULTS]),
+            _ddl(str(given)) if given else None,
+            values[_UNKNOWN] == "error",
+        )
+
+    def prepare(self, data: Column) -> Column:
+        return F.struct(data.alias("data"), F.try_parse_json(data.cast("string")).alias("parsed"))
+
+    def variety(self, prepared: Column) -> Column | None:
+        if not self.schemas or self.content is not None:
+            return None
+        parsed = prepared["parsed"]
+        schema = member(parsed, "schema")
+        # What is no envelope goes with the schemaless ones, where each such row gets its error.
+        return F.when(_is_envelope(parsed) & ~F.is_variant_null(schema), F.to_json(schema)).otherwise(_SCHEMALESS)
+
+    def to_connect(self, prepared: Column, variety: str | None) -> Decoded:
+        data, parsed = prepared["data"], prepared["parsed"]
+        # Without an envelope no bytes at all are a tombstone as well, as in Connect.
+        present = data.isNotNull() if self.schemas and self.content is None else F.octet_length(data) > 0
+        broken = F.when(present & parsed.isNull(), F.lit(_NO_JSON))
+        if not self.schemas or self.content is not None:
+            schema = self.content if self.schemas else self.given
+            return self._typed(schema, present, parsed, broken)
+        broken = F.coalesce(broken, F.when(present & ~_is_envelope(parsed), F.lit(_NO_ENVELOPE)))
+        schema = None if variety in (None, _SCHEMALESS) else _schema(str(variety))
+        return self._typed(schema, present, member(parsed, "payload"), broken)
+
+    def _typed(self, schema: ConnectSchema | None, present: Column, variant: Column, broken: Column) -> Decoded:
+        if schema is None:
+            # JSON's null is Connect's null as well: a tombstone.
+            return Decoded(None, F.when(present & ~F.is_variant_null(variant), variant), broken)
+        spark_type(schema)
+        decoding = JsonDecoding(self.replace_null_with_default, text_of_time=self.given is not None)
+        read = decoding.read(schema, variant)
+        error = read.error
+        if self.given is not None and self.refuses_unknown:
+            error = F.coalesce(error, unknown_fields(schema, variant))
+        return Decoded(schema, F.when(present, read.value), F.coalesce(broken, F.when(present, error)))
+
+    def from_connect(self, datum: Datum) -> Encoded:
+        encoding = JsonEncoding(self.replace_null_with_default, self.decimals_as_numbers)
+        schema, column = datum.schema, datum.column
+        if schema is not None and schema.default is not None and self.replace_null_with_default:
+            column = F.coalesce(column, default_literal(schema))
+        payload = encoding.text(schema, column)
+        error = F.when(column.isNotNull(), encoding.error(schema, column))
+        if self.schemas:
+            told = "null" if schema is None else json.dumps(schema.to_json(), separators=(",", ":"), ensure_ascii=False)
+            payload = F.concat(F.lit(f'{{"schema":{told},"payload":'), payload, F.lit("}"))
+        return Encoded(F.when(column.isNotNull(), payload).cast("binary"), error)
+
+    def header_to_connect(self, data: Column) -> DecodedHeader:
+        parsed = F.try_parse_json(data.cast("string"))
+        broken = F.when(data.isNotNull() & parsed.isNull(), F.lit(_NO_JSON))
+        if not self.schemas:
+            return DecodedHeader(parsed, F.lit(None).cast("string"), broken)
+        envelope = F.coalesce(broken, F.when(data.isNotNull() & ~_is_envelope(parsed), F.lit(_NO_ENVELOPE)))
+        schema = member(parsed, "schema")
+        text = F.when(~F.is_variant_null(schema), F.to_json(schema))
+        return DecodedHeader(member(parsed, "payload"), text, envelope)
+
+    def header_from_connect(self, value: Column, schema: Column) -> Encoded:
+        payload = F.coalesce(F.to_json(value), F.lit("null"))
+        if not self.schemas:
+            return Encoded(F.when(value.isNotNull(), payload).cast("binary"), None)
+        told = F.coalesce(schema, F.lit("null"))
+        envelope = F.concat(F.lit('{"schema":'), told, F.lit(',"payload":'), payload, F.lit("}"))
+        return Encoded(F.when(value.isNotNull() | schema.isNotNull(), envelope).cast("binary"), None)
+
+
+def _is_envelope(parsed: Column) -> Column:
+    names = F.map_keys(parsed.try_cast("map<string,variant>"))
+    return F.coalesce(
+        (F.size(names) == 2) & F.array_contains(names, "schema") & F.array_contains(names, "payload"), F.lit(False)
+    )
+
+
+@lru_cache(maxsize=1000)
+def _schema(text: str) -> ConnectSchema:
+    return ConnectSchema.from_json(json.loads(text))
+
+
+def _content(text: str) -> ConnectSchema:
+    try:
+        schema = ConnectSchema.from_json(json.loads(text))
+        spark_type(schema)
+    except (ValueError, DataException) as error:
+        raise ConfigException(_CONTENT, text, f"it has to be a schema of Connect's in JSON: {error}") from None
+    return schema
+
+
+def _ddl(text: str) -> ConnectSchema:
+    """The schema of Spark's words for one, such as ``id BIGINT, name STRING``, or of a single type."""
+    try:
+        schema = connect_schema(t.DataType.fromDDL(text))
+    except DataException as error:
+        raise ConfigException(_DDL, text, str(error)) from None
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ConfigException(
+            _DDL, text, f"write it as in CREATE TABLE, for example: id BIGINT, name STRING. Spark says: {reason}"
+        ) from None
+    if schema is None:
+        raise ConfigException(_DDL, text, "VARIANT is what schemaless JSON is without this setting: leave it out")
+    return schema

@@ -1,0 +1,79 @@
+"""Records between Kafka's bytes and a connector: what converters make, transforms change and sinks are given.
+
+A RecordBatch is a DataFrame, of a micro-batch or of what a source has read, whose rows all have the same schemas. It
+has exactly the columns of ``COLUMNS``:
+
+- ``topic`` string, ``partition`` int, ``offset`` bigint, ``timestamp`` timestamp (each may be null for a source);
+- ``key`` and ``value``, typed by their Connect schemas (see ``spark_types``), or VARIANT where there is no schema;
+- ``headers``: array<struct<key string, value variant, schema string>>, the schema as Connect's JSON;
+- ``failure``: null, or what happened to this row: ``FAILURE``. Steps after the one that failed leave the row alone;
+- ``original``: the row as it was read from Kafka (``ORIGINAL``), for dead letters; null for a source. Whoever doesn't
+  read it pays nothing for it: Spark leaves out what nobody selects.
+
+One micro-batch becomes as many RecordBatches as it has pairs of schemas: usually one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from barnabas.connect_spark.converters.connect_schema import ConnectSchema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["COLUMNS", "FAILURE", "HEADERS", "ORIGINAL", "RAW_HEADERS", "Datum", "RecordBatch", "Stage"]
+
+COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers", "failure", "original")
+
+RAW_HEADERS = "array<struct<key: string, value: binary>>"
+HEADERS = "array<struct<key: string, value: variant, schema: string>>"
+ORIGINAL = (
+    "struct<topic: string, partition: int, offset: bigint, timestamp: timestamp, "
+    f"key: binary, value: binary, headers: {RAW_HEADERS}>"
+)
+FAILURE = "struct<stage: string, executing_class: string, exception_class: string, message: string>"
+"""What the headers ``__connect.errors.*`` of a dead letter say: where, in which converter or transform, and what."""
+
+
+class Stage(StrEnum):
+    """Where a record failed; the values are those of ``__connect.errors.stage``."""
+
+    TRANSFORMATION = "TRANSFORMATION"
+    KEY_CONVERTER = "KEY_CONVERTER"
+    VALUE_CONVERTER = "VALUE_CONVERTER"
+    HEADER_CONVERTER = "HEADER_CONVERTER"
+
+
+@dataclass(frozen=True)
+class Datum:
+    """A key, a value or a field: a column, and the schema that all its rows have."""
+
+    schema: ConnectSchema | None
+    column: Column
+
+
+@dataclass(frozen=True)
+class RecordBatch:
+    frame: DataFrame
+    key_schema: ConnectSchema | None
+    value_schema: ConnectSchema | None
+    can_fail: bool = True
+    """False where ``failure`` is null whatever the rows are; then nobody need look at it."""
+    absent: frozenset[str] = frozenset()
+    """Of ``key`` and ``headers``: what no row has. No converter is asked for it."""
+
+    def with_frame(self, frame: DataFrame) -> RecordBatch:
+        return replace(self, frame=frame)
+
+    @property
+    def good(self) -> DataFrame:
+        """The rows that nothing has happened to."""
+        return self.frame.filter("failure IS NULL") if self.can_fail else self.frame
+
+    @property
+    def failed(self) -> DataFrame:
+        """The rows that a converter or transform rejected. The columns key, value and headers are not to be used."""
+        return self.frame.filter("failure IS NOT NULL")

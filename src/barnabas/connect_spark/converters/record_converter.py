@@ -1,0 +1,324 @@
+"""All converters of a connector together: raw records of Kafka's <-> RecordBatches.
+
+Rows of one schema go together, because a column of Spark has one type. Which schemas a micro-batch has is asked of it
+only where a converter can't know (JsonConverter with ``schemas.enable``); that reads the batch once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from barnabas.connect_spark.converters.connect_schema import ConnectSchema, DataException
+from barnabas.connect_spark.converters.converter import Converter, Decoded, Encoded
+from barnabas.connect_spark.converters.converter_registry import converter_of
+from barnabas.connect_spark.converters.json_decoding import no_error
+from barnabas.connect_spark.converters.record_batch import (
+    FAILURE,
+    HEADERS,
+    ORIGINAL,
+    RAW_HEADERS,
+    Datum,
+    RecordBatch,
+    Stage,
+)
+from barnabas.connect_spark.converters.schema_merging import inferred_type, merged_type, moved
+from barnabas.connect_spark.converters.session_cache import SessionCache
+from barnabas.connect_spark.converters.source_frame import source_batch
+from barnabas.connect_spark.converters.spark_types import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["RecordConverter", "failure_of"]
+
+_PLACE = ("topic", "partition", "offset", "timestamp")
+_FRAME = (*_PLACE, "key", "value", "headers")
+_DEFAULT_HEADER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+
+
+def failure_of(stage: Stage, java_class: str, error: Column, exception_class: Column | None = None) -> Column:
+    """What goes into ``failure``: null where there is no error."""
+    thrown = F.lit("org.apache.kafka.connect.errors.DataException") if exception_class is None else exception_class
+    told = F.struct(
+        F.lit(str(stage)).alias("stage"),
+        F.lit(java_class).alias("executing_class"),
+        thrown.alias("exception_class"),
+        error.alias("message"),
+    )
+    return F.when(error.isNotNull(), told)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    columns: tuple[Column, ...]
+    key_schema: ConnectSchema | None
+    value_schema: ConnectSchema | None
+    can_fail: bool = True
+
+
+@dataclass(frozen=True)
+class RecordConverter:
+    key: Converter
+    value: Converter
+    header: Converter
+    _decoded: SessionCache[_Columns] = field(default_factory=SessionCache, compare=False, repr=False)
+    _encoded: SessionCache[_Columns] = field(default_factory=SessionCache, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, connector_config: Mapping[str, str], worker_config: Mapping[str, str]) -> RecordConverter:
+        """The connector's ``key.converter`` etc. with the settings below its prefix, else the worker's with the
+        worker's. Raises ConfigException for an unknown class or a bad setting."""
+
+        def find(setting: str, otherwise: str) -> Converter:
+            config = connector_config if connector_config.get(setting) else worker_config
+            prefix = setting + "."
+            below = {name.removeprefix(prefix): each for name, each in config.items() if name.startswith(prefix)}
+            return converter_of(setting, config.get(setting) or otherwise, below)
+
+        return cls(find("key.converter", ""), find("value.converter", ""), find("header.converter", _DEFAULT_HEADER))
+
+    @property
+    def knows_schemas(self) -> bool:
+        """Whether it knows the schemas of all records before it has seen any."""
+        return self.key.variety(F.col("key")) is None and self.value.variety(F.col("value")) is None
+
+    # ---- Out of Kafka ----
+
+    def to_connect(self, raw: DataFrame) -> list[RecordBatch]:
+        """For sinks. ``raw`` has what Spark's Kafka source gives with ``includeHeaders``: topic, partition, offset,
+        timestamp, key, value, headers; other columns are left out. It should be cached if it is costly to read."""
+        headers = F.col("headers") if "headers" in raw.columns else F.lit(None).cast(RAW_HEADERS)
+        original = F.struct(*(F.col(name) for name in (*_PLACE, "key", "value")), headers.alias("headers"))
+        rest = (headers.alias("headers"), original.cast(ORIGINAL).alias("original"))
+        key, value = F.col("key"), F.col("value")
+        read_key, read_value = self.key.prepare(key), self.value.prepare(value)
+        if read_key is key and read_value is value:
+            prepared = raw.select(*_PLACE, key, value, *rest)
+        else:
+            # The optimizer puts a column's expression wherever the column is used, and a record would be parsed once
+            # for each of its fields. It does not reach through a generator.
+            once = F.explode(F.array(F.struct(read_key.alias("key"), read_value.alias("value")))).alias("read")
+            prepared = raw.select(*_PLACE, *rest, once).select(*_PLACE, "read.key", "read.value", "headers", "original")
+        key_variety, value_variety = self.key.variety(F.col("key")), self.value.variety(F.col("value"))
+        if key_variety is None and value_variety is None:
+            return [self._batch(prepared, None, None)]
+        told = prepared.withColumns(
+            {
+                "key_variety": F.lit(None).cast("string") if key_variety is None else key_variety,
+                "value_variety": F.lit(None).cast("string") if value_variety is None else value_variety,
+            }
+        )
+        found = told.select("key_variety", "value_variety").distinct().collect()
+        pairs = sorted(((row[0], row[1]) for row in found), key=lambda pair: (pair[0] or "", pair[1] or ""))
+        if len(pairs) < 2:
+            return [self._batch(prepared, *(pairs[0] if pairs else (None, None)))]
+        return [
+            self._batch(
+                told.filter(F.col("key_variety").eqNullSafe(key) & F.col("value_variety").eqNullSafe(value)), key, value
+            )
+            for key, value in pairs
+        ]
+
+    def _batch(self, prepared: DataFrame, key_variety: str | None, value_variety: str | None) -> RecordBatch:
+        varieties = (key_variety, value_variety)
+        made = self._decoded.get(prepared.sparkSession, varieties, lambda: self._decoding(*varieties))
+        return RecordBatch(prepared.select(*made.columns), made.key_schema, made.value_schema, made.can_fail)
+
+    def _decoding(self, key_variety: str | None, value_variety: str | None) -> _Columns:
+        key = _decoded(self.key, F.col("key"), key_variety)
+        value = _decoded(self.value, F.col("value"), value_variety)
+        headers, header_error = self._headers(F.col("headers"))
+        failure = self._failure(key.error, value.error, header_error)
+        columns = (
+            *(F.col(name) for name in _PLACE),
+            key.column.cast(spark_type(key.schema)).alias("key"),
+            value.column.cast(spark_type(value.schema)).alias("value"),
+            headers.alias("headers"),
+            failure.cast(FAILURE).alias("failure"),
+            F.col("original"),
+        )
+        errors = (key.error, value.error, header_error)
+        return _Columns(columns, key.schema, value.schema, any(error is not None for error in errors))
+
+    def _failure(self, key: Column | None, value: Column | None, header: Column | None) -> Column:
+        """The first of what went wrong. Where nothing can, the optimizer sees it, and no row is looked at."""
+        found = [
+            failure_of(stage, converter.java_class, error)
+            for stage, converter, error in (
+                (Stage.KEY_CONVERTER, self.key, key),
+                (Stage.VALUE_CONVERTER, self.value, value),
+                (Stage.HEADER_CONVERTER, self.header, header),
+            )
+            if error is not None
+        ]
+        return F.coalesce(*found) if found else F.lit(None).cast(FAILURE)
+
+    def _headers(self, headers: Column) -> tuple[Column, Column | None]:
+        def typed(header: Column) -> Column:
+            read = self.header.header_to_connect(header["value"])
+            return F.struct(header["key"].alias("key"), read.value.alias("value"), read.schema.alias("schema"))
+
+        def error(header: Column) -> Column | None:
+            return self.header.header_to_connect(header["value"]).error
+
+        return _of_each(headers, typed).cast(HEADERS), _first(headers, error)
+
+    # ---- Into Kafka ----
+
+    def from_source(self, frame: DataFrame) -> RecordBatch:
+        """For sources: what ``SourceTask.read`` returned (topic, value, and maybe partition, timestamp, key, headers),
+        with the Connect schemas that belong to its types. VARIANT is schemaless. Raises DataException for columns that
+        a record does not have, or whose type Connect does not have."""
+        return source_batch(frame)
+
+    def from_connect(self, batches: Sequence[RecordBatch]) -> DataFrame:
+        """For sources, and for sinks that write to topics: topic, partition, offset, timestamp, key and value (binary),
+        headers (``RAW_HEADERS``), failure, original. Rows that failed before come through with null key and value."""
+        return reduce(lambda one, other: one.unionByName(other), (self._raw(batch) for batch in batches))
+
+    def _raw(self, batch: RecordBatch) -> DataFrame:
+        kind = (batch.key_schema, batch.value_schema, batch.can_fail, batch.absent)
+        made = self._encoded.get(batch.frame.sparkSession, kind, lambda: self._encoding(*kind))
+        return batch.frame.select(*made.columns)
+
+    def _encoding(
+        self,
+        key_schema: ConnectSchema | None,
+        value_schema: ConnectSchema | None,
+        can_fail: bool,
+        absent: frozenset[str],
+    ) -> _Columns:
+        def encoded(converter: Converter, schema: ConnectSchema | None, name: str) -> Encoded:
+            if name in absent:
+                return Encoded(F.lit(None).cast("binary"), None)
+            good = F.when(F.col("failure").isNull(), F.col(name)) if can_fail else F.col(name)
+            return _encoded(converter, Datum(schema, good))
+
+        key, value = encoded(self.key, key_schema, "key"), encoded(self.value, value_schema, "value")
+        headers, header_error = F.lit(None).cast(RAW_HEADERS), None
+        if "headers" not in absent:
+            headers, header_error = self._raw_headers(F.col("headers"))
+        failure = F.coalesce(F.col("failure"), self._failure(key.error, value.error, header_error))
+        columns = (
+            *(F.col(name) for name in _PLACE),
+            key.column.alias("key"),
+            value.column.alias("value"),
+            headers.alias("headers"),
+            failure.cast(FAILURE).alias("failure"),
+            F.col("original"),
+        )
+        return _Columns(columns, key_schema, value_schema)
+
+    def _raw_headers(self, headers: Column) -> tuple[Column, Column | None]:
+        def raw(header: Column) -> Column:
+            content = self.header.header_from_connect(header["value"], header["schema"]).column
+            return F.struct(header["key"].alias("key"), content.alias("value"))
+
+        def error(header: Column) -> Column | None:
+            return self.header.header_from_connect(header["value"], header["schema"]).error
+
+        return _of_each(headers, raw).cast(RAW_HEADERS), _first(headers, error)
+
+    # ---- For plugins ----
+
+    @staticmethod
+    def merged(batches: Sequence[RecordBatch], columns: Sequence[str] = _FRAME, *, infers: bool = True) -> RecordBatch:
+        """All batches as one, bad rows included, with the wanted keys and values in the types of ``to_frame``. Without
+        ``infers`` schemaless data stays VARIANT."""
+        types = {
+            name: [_actual_type(batch, name) if infers else _declared_type(batch, name) for batch in batches]
+            for name in ("key", "value")
+            if name in columns
+        }
+        targets = {name: _settled(merged_type(kinds)) for name, kinds in types.items()}
+
+        def column(batch: RecordBatch, at: int, name: str) -> Column:
+            if name not in types:
+                return F.lit(None).alias(name) if name in ("key", "value") else F.col(name)
+            return moved(F.col(name), _source(batch, name, types[name][at]), targets[name]).alias(name)
+
+        names = (*_FRAME, "failure", "original")
+        frames = [batch.frame.select(*(column(batch, at, name) for name in names)) for at, batch in enumerate(batches)]
+        frame = reduce(lambda one, other: one.union(other), frames)
+        return RecordBatch(frame, None, None, any(batch.can_fail for batch in batches))
+
+    @staticmethod
+    def to_frame(batches: Sequence[RecordBatch], columns: Sequence[str] = _FRAME) -> DataFrame:
+        """One DataFrame for ``SinkTask.write``: the wanted columns of all good rows, in Connect's order. Different
+        schemas are merged (a field that a record lacks is null; types that don't fit together become VARIANT), and
+        schemaless data gets the type that holds all of it, so that no field is lost."""
+        wanted = [name for name in _FRAME if name in columns]
+        data = [name for name in ("key", "value") if name in wanted]
+        types = {name: [_actual_type(batch, name) for batch in batches] for name in data}
+        targets = {name: _settled(merged_type(kinds)) for name, kinds in types.items()}
+
+        def column(batch: RecordBatch, at: int, name: str) -> Column:
+            if name not in types:
+                return F.col(name)
+            return moved(F.col(name), _source(batch, name, types[name][at]), targets[name]).alias(name)
+
+        frames = [batch.good.select(*(column(batch, at, name) for name in wanted)) for at, batch in enumerate(batches)]
+        return reduce(lambda one, other: one.union(other), frames)
+
+
+def _of_each(headers: Column, change: Callable[[Column], Column]) -> Column:
+    """Where it is known that there are none, nothing is left of it: by itself the optimizer would not see that."""
+    return F.when(headers.isNotNull(), F.transform(headers, change))
+
+
+def _first(headers: Column, error: Callable[[Column], Column | None]) -> Column | None:
+    """The first error of a record's headers; None if none of them can have one."""
+    if error(F.get(headers, F.lit(0))) is None:
+        return None
+
+    def of_one(header: Column) -> Column:
+        found = error(header)
+        return no_error() if found is None else found
+
+    errors = F.transform(headers, of_one)
+    return F.get(F.filter(errors, lambda each: each.isNotNull()), F.lit(0))
+
+
+def _decoded(converter: Converter, prepared: Column, variety: str | None) -> Decoded:
+    try:
+        return converter.to_connect(prepared, variety)
+    except DataException as error:
+        return Decoded(None, F.lit(None).cast("variant"), F.lit(str(error)))
+
+
+def _encoded(converter: Converter, datum: Datum) -> Encoded:
+    try:
+        return converter.from_connect(datum)
+    except DataException as error:
+        # A null needs no converter: a tombstone passes any of them.
+        return Encoded(F.lit(None).cast("binary"), F.when(datum.column.isNotNull(), F.lit(str(error))))
+
+
+def _schema(batch: RecordBatch, name: str) -> ConnectSchema | None:
+    return batch.key_schema if name == "key" else batch.value_schema
+
+
+def _actual_type(batch: RecordBatch, name: str) -> t.DataType:
+    schema = _schema(batch, name)
+    return inferred_type(batch.good, F.col(name)) if schema is None else spark_type(schema)
+
+
+def _declared_type(batch: RecordBatch, name: str) -> t.DataType:
+    return spark_type(_schema(batch, name))
+
+
+def _source(batch: RecordBatch, name: str, actual: t.DataType) -> t.DataType:
+    """Of schemaless data the column is VARIANT, whatever type it was found to fit into."""
+    if _schema(batch, name) is not None:
+        return actual
+    return t.NullType() if isinstance(actual, t.NullType) else t.VariantType()
+
+
+def _settled(kind: t.DataType) -> t.DataType:
+    return t.StringType() if isinstance(kind, t.NullType) else kind

@@ -1,0 +1,114 @@
+"""Records of several schemas in one DataFrame: the schema that has room for all of them, and data moved into it.
+
+Fields are joined by name, whole numbers and floating-point numbers widen, and what doesn't fit together becomes VARIANT
+(shown by None here, as anywhere). Nothing is lost, but a field that is absent and one that is null can't be told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from barnabas.connect_spark.converters.spark_types import connect_schema
+from barnabas.connect_spark.converters.variants import variant_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["inferred_type", "merged_type", "moved"]
+
+_WHOLE = (t.ByteType(), t.ShortType(), t.IntegerType(), t.LongType())
+_FLOATING = (t.FloatType(), t.DoubleType())
+
+
+def inferred_type(frame: DataFrame, column: Column, *, keeps_void: bool = False) -> t.DataType:
+    """The type that holds all VARIANTs of a column; NullType if it has none. Reads the frame once. A field that is null
+    wherever it appears has the type STRING, or with ``keeps_void`` NullType."""
+    row = frame.select(F.schema_of_variant_agg(column)).first()
+    told = "VOID" if row is None or row[0] is None else str(row[0])
+    # The function calls a struct an object.
+    found = t.DataType.fromDDL(told.replace("OBJECT<", "STRUCT<"))
+    return found if keeps_void else _without_void(found)
+
+
+def _without_void(kind: t.DataType, inside: bool = False) -> t.DataType:
+    """A field that is null wherever it appears is kept as a string: few targets take a column without a type."""
+    if isinstance(kind, t.NullType):
+        return t.StringType() if inside else kind
+    if isinstance(kind, t.StructType):
+        return t.StructType([t.StructField(each.name, _without_void(each.dataType, True)) for each in kind.fields])
+    if isinstance(kind, t.ArrayType):
+        return t.ArrayType(_without_void(kind.elementType, True))
+    return kind
+
+
+def merged_type(kinds: Iterable[t.DataType]) -> t.DataType:
+    """NullType where there is nothing but nulls."""
+    merged: t.DataType = t.NullType()
+    for kind in kinds:
+        merged = _pair(merged, kind)
+    return merged
+
+
+def _pair(one: t.DataType, other: t.DataType) -> t.DataType:
+    if one == other or isinstance(other, t.NullType):
+        return one
+    if isinstance(one, t.NullType):
+        return other
+    for ladder in (_WHOLE, _FLOATING):
+        if one in ladder and other in ladder:
+            return ladder[max(ladder.index(one), ladder.index(other))]
+    if isinstance(one, t.StructType) and isinstance(other, t.StructType):
+        names = dict.fromkeys([*one.names, *other.names])
+        return t.StructType([t.StructField(name, merged_type(_fields(name, one, other))) for name in names])
+    if isinstance(one, t.ArrayType) and isinstance(other, t.ArrayType):
+        return t.ArrayType(_pair(one.elementType, other.elementType))
+    if isinstance(one, t.MapType) and isinstance(other, t.MapType) and one.keyType == other.keyType:
+        return t.MapType(one.keyType, _pair(one.valueType, other.valueType))
+    if isinstance(one, t.DecimalType) and isinstance(other, t.DecimalType):
+        return _decimal(one, other)
+    return t.VariantType()
+
+
+def _fields(name: str, *structs: t.StructType) -> list[t.DataType]:
+    return [struct[name].dataType for struct in structs if name in struct.names]
+
+
+def _decimal(one: t.DecimalType, other: t.DecimalType) -> t.DataType:
+    scale = max(one.scale, other.scale)
+    precision = max(one.precision - one.scale, other.precision - other.scale) + scale
+    return t.DecimalType(precision, scale) if precision <= 38 else t.VariantType()
+
+
+def moved(column: Column, source: t.DataType, target: t.DataType) -> Column:
+    """A column as the merged type."""
+    if source == target:
+        return column
+    if isinstance(source, t.NullType):
+        return F.lit(None).cast(target)
+    if isinstance(target, t.VariantType):
+        return _as_variant(column, source)
+    if isinstance(source, t.VariantType):
+        return column.try_cast(target)
+    if isinstance(source, t.StructType) and isinstance(target, t.StructType):
+        known = set(source.names)
+        fields = [
+            (moved(column.getField(each.name), source[each.name].dataType, each.dataType) if each.name in known
+             else F.lit(None).cast(each.dataType)).alias(each.name)
+            for each in target.fields
+        ]  # fmt: skip
+        return F.when(column.isNotNull(), F.struct(*fields))
+    if isinstance(source, t.ArrayType) and isinstance(target, t.ArrayType):
+        from_item, to_item = source.elementType, target.elementType
+        return F.transform(column, lambda item: moved(item, from_item, to_item))
+    if isinstance(source, t.MapType) and isinstance(target, t.MapType):
+        from_value, to_value = source.valueType, target.valueType
+        return F.transform_values(column, lambda _, item: moved(item, from_value, to_value))
+    return column.cast(target)
+
+
+def _as_variant(column: Column, source: t.DataType) -> Column:
+    return variant_of(connect_schema(source), column)

@@ -1,0 +1,50 @@
+"""Fields of schemaless JSON that a given schema has no place for: told, so that nobody loses one without knowing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from barnabas.connect_spark.converters.connect_schema import ConnectSchema, SchemaType
+from barnabas.connect_spark.converters.json_decoding import first_error, member
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+__all__ = ["unknown_fields"]
+
+
+def unknown_fields(schema: ConnectSchema, variant: Column) -> Column:
+    """What is wrong with the row (string), null if the schema has a place for everything in it."""
+    found = _unknown(schema, variant, "")
+    return first_error(found)
+
+
+def _unknown(schema: ConnectSchema, variant: Column, path: str) -> list[Column]:
+    if schema.type is SchemaType.STRUCT:
+        names = F.map_keys(variant.try_cast("map<string,variant>"))
+        extra = F.array_except(names, F.array(*(F.lit(each.name) for each in schema.fields)).cast("array<string>"))
+        told = F.concat(
+            F.lit(f"fields that barnabas.schema has no place for{path}: "),
+            F.array_join(F.sort_array(extra), ", "),
+            F.lit(". Add them there, or set barnabas.schema.unknown.fields=ignore"),
+        )
+        inner = [
+            each
+            for field in schema.fields
+            for each in _unknown(field.schema, member(variant, field.name), f"{path or ' in'} {field.name}")
+        ]
+        return [F.when(F.size(extra) > 0, told), *inner]
+    if schema.type is SchemaType.ARRAY:
+        return _among(schema.item, variant.try_cast("array<variant>"), path)
+    if schema.type is SchemaType.MAP:
+        return _among(schema.item, F.map_values(variant.try_cast("map<string,variant>")), path)
+    return []
+
+
+def _among(schema: ConnectSchema, items: Column, path: str) -> list[Column]:
+    if schema.type.is_primitive:
+        return []
+    told = F.transform(items, lambda item: first_error(_unknown(schema, item, path)))
+    return [F.get(F.filter(told, lambda each: each.isNotNull()), F.lit(0))]

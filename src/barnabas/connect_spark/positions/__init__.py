@@ -1,0 +1,1 @@
+"""Where a task goes on: checkpoints, offsets of groups and of sources."""

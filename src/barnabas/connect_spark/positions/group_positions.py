@@ -1,0 +1,115 @@
+"""A sink's positions: the committed offsets of its consumer group, where every tool looks for its lag.
+
+Where to begin: at the committed offset if the partition still has it; otherwise, as a consumer would, where
+``auto.offset.reset`` says. Committing is refused by the cluster while the group has members: then somebody else, such
+as a task on a Java worker, reads with it, and this task must not go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.connect.plugins.api import TerminalError
+from barnabas.connect.settings.plugin_config_def import ConfigException
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin.sync_client import SyncAdminClient
+
+__all__ = ["GroupPositions", "first_positions", "from_kafka_json", "kafka_json"]
+
+_RESETS = ("earliest", "latest", "none")
+
+Positions = dict[TopicPartition, int]
+
+
+def first_positions(
+    partitions: Sequence[TopicPartition],
+    known: Mapping[TopicPartition, int],
+    bounds: Mapping[TopicPartition, tuple[int, int]],
+    reset: str,
+) -> tuple[Positions, list[str]]:
+    """Where to begin in each partition, and what somebody should know about it. Raises TerminalError for ``none``."""
+    if reset not in _RESETS:
+        raise ConfigException("consumer.auto.offset.reset", reset, f"Write one of {', '.join(_RESETS)}")
+    positions: Positions = {}
+    warnings: list[str] = []
+    for partition in partitions:
+        first, end = bounds[partition]
+        position = known.get(partition)
+        if position is not None and first <= position <= end:
+            positions[partition] = position
+            continue
+        if reset == "none":
+            raise TerminalError(
+                f"{partition}: there is no position to go on from"
+                + ("" if position is None else f" (offset {position} is not in the partition: it has {first} to {end})")
+                + ", and auto.offset.reset is none. Set offsets for the connector, or another auto.offset.reset."
+            )
+        positions[partition] = first if reset == "earliest" else end
+        if position is not None:
+            warnings.append(
+                f"{partition}: offset {position} is not in the partition (it has {first} to {end}): "
+                f"going on at {positions[partition]}, as auto.offset.reset={reset} says"
+            )
+    return positions, warnings
+
+
+def kafka_json(positions: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+    """As Spark's Kafka source writes offsets: ``{"topic": {"0": 5}}``."""
+    by_topic: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(positions.items()):
+        by_topic.setdefault(topic, {})[str(partition)] = offset
+    return by_topic
+
+
+def from_kafka_json(offsets: Mapping[str, Mapping[str, int]]) -> Positions:
+    return {
+        TopicPartition(topic, int(partition)): offset
+        for topic, partitions in offsets.items()
+        for partition, offset in partitions.items()
+    }
+
+
+class GroupPositions:
+    """Blocking: used from the threads of tasks."""
+
+    def __init__(self, admin: SyncAdminClient, group: str) -> None:
+        self._admin = admin
+        self.group = group
+
+    def committed(self, partitions: Sequence[TopicPartition]) -> Positions:
+        """Raises AdminError or ClientError."""
+        found = self._admin.list_group_offsets({self.group: partitions})[self.group].raise_for_errors()
+        return {partition: each.offset for partition, each in found.items()}
+
+    def bounds(
+        self, partitions: Sequence[TopicPartition], *, is_committed: bool = False
+    ) -> dict[TopicPartition, tuple[int, int]]:
+        """The first offset of each partition, and the one after the last, or after the last that is committed.
+
+        Raises AdminError or ClientError.
+        """
+        from barnabas.clients.admin.partitions import IsolationLevel, OffsetSpec
+
+        level = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
+        first, end = (
+            self._admin.list_offsets(dict.fromkeys(partitions, spec), isolation_level=level).raise_for_errors()
+            for spec in (OffsetSpec.earliest(), OffsetSpec.latest())
+        )
+        return {each: (first[each].offset, end[each].offset) for each in partitions}
+
+    def commit(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Raises AdminError or ClientError; TerminalError when somebody else is in the group."""
+        from barnabas.common.error_code import ErrorCode
+
+        results = self._admin.alter_group_offsets(self.group, positions)
+        taken = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP, ErrorCode.ILLEGAL_GENERATION)
+        if any(error.code in taken for error in results.errors.values()):
+            raise TerminalError(
+                f"consumer group {self.group} has members: somebody else reads the topics of this connector with it, "
+                "so its offsets can't be committed. Stop that consumer, or give the connector another group with "
+                "consumer.override.group.id."
+            )
+        results.raise_for_errors()

@@ -1,0 +1,140 @@
+"""Micro-batches driven by a thread of this process, for sessions on a Spark Connect server.
+
+A streaming query there runs its batches on the server, where neither the gate of a task nor its Kafka clients are. So
+each batch is a query of its own, and what a streaming query does for the others is done here: one step after the other,
+an interval between their beginnings, an end that says why. Every query of a step has the task's name as its tag, under
+which the server shows it. The session is the task's own, so for a step that takes too long all that runs in it is
+interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from barnabas.connect.plugins.api import SourceOffset
+from barnabas.connect_spark.queries.driven_query import DrivenQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from barnabas.connect_spark.queries.batch_gate import BatchGate
+    from barnabas.connect_spark.queries.polled_source import PolledSourceTask
+
+__all__ = ["BatchLoop", "PolledBatches", "Steps"]
+
+log = logging.getLogger(__name__)
+
+_LOOK_AT_SERVER_S = 20
+"""How often a server is asked for a word while there is nothing to do: it ends sessions that are silent for an hour,
+and a task whose server is gone must not seem to run."""
+_STOP_WAIT_S = 10.0
+
+
+class Steps(Protocol):
+    last: dict[str, Any] | None
+    frame: DataFrame | None
+
+    def step(self) -> None:
+        """One batch, if there is anything new. It runs inside the gate."""
+
+
+class BatchLoop(DrivenQuery):
+    """A RunningQuery."""
+
+    def __init__(self, name: str, steps: Steps, gate: BatchGate, interval_s: float, spark: SparkSession) -> None:
+        super().__init__(f"connect-batches-{name}")
+        self._name = name
+        self._steps = steps
+        self._gate = gate
+        self._interval_s = interval_s
+        self._spark = spark
+        self._spoken_at = time.monotonic()
+
+    def stop(self) -> None:
+        """The gate is closed, so what still runs is a batch that took too long."""
+        self._thread.join(0.5)
+        if self._thread.is_alive():
+            self._spark.interruptAll()
+            self._thread.join(_STOP_WAIT_S)
+        if self._thread.is_alive():
+            raise TimeoutError(f"a batch of {self._name} runs on {_STOP_WAIT_S:g} s after it was interrupted")
+
+    def explained(self) -> tuple[str, str]:
+        """The plan of the last batch, and what became of it. Waits for the server."""
+        frame, last = self._steps.frame, self._steps.last
+        plan = "" if frame is None else str(frame._explain_string(extended=True))  # type: ignore[operator]
+        return plan, "" if last is None else json.dumps(last, indent=2)
+
+    def _drive(self) -> None:
+        from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+        RemoteSession._active_session.session = self._spark  # What makes columns and types asks for it by thread.
+        self._spark.addTag(self._name.replace(",", "_"))
+        while True:
+            began = time.monotonic()
+            with self._gate.batch():
+                self._steps.step()
+                self._look_at_server()
+            self._gate.wait(max(0.0, began + self._interval_s - time.monotonic()))
+
+    def _look_at_server(self) -> None:
+        now = time.monotonic()
+        if now - self._spoken_at >= _LOOK_AT_SERVER_S:
+            self._spark.version  # noqa: B018
+            self._spoken_at = now
+
+
+class PolledBatches:
+    """A polled source without ticks: what ``poll`` finds is written and noted before it is asked again."""
+
+    def __init__(
+        self,
+        task: PolledSourceTask,
+        spark: SparkSession,
+        gate: BatchGate,
+        write: Callable[[DataFrame], None],
+        write_offsets: Callable[[Sequence[SourceOffset]], None],
+        note: Callable[[int, int], None],
+    ) -> None:
+        self._task = task
+        self._spark = spark
+        self._gate = gate
+        self._write = write
+        self._write_offsets = write_offsets
+        self._note = note
+        self._batches = 0
+        self.last: dict[str, Any] | None = None
+        self.frame: DataFrame | None = None
+
+    def step(self) -> None:
+        """Goes on while there is more at once, so that an interval is no limit."""
+        while not self._gate.is_closed:
+            began = time.monotonic()
+            found = self._task.poll(self._spark)
+            if found is None:
+                return
+            frame, rows = _counted(found.records)
+            self.frame = frame
+            self._write(frame)
+            self._gate.ensure_unfenced()
+            self._write_offsets(found.offsets)
+            took_ms = int((time.monotonic() - began) * 1000)
+            self.last = {"batchId": self._batches, "numInputRows": rows()}
+            self.last["durationMs"] = {"triggerExecution": took_ms}
+            self._batches += 1
+            self._note(rows(), took_ms)
+
+
+def _counted(records: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    observation = Observation()
+    frame = records.observe(observation, F.count(F.lit(1)).alias("rows"))
+    return frame, lambda: int(observation.get.get("rows", 0))

@@ -1,0 +1,46 @@
+"""A query that runs because a thread of this process drives it: its beginning, and what it ended with."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from typing import Self
+
+from barnabas.connect_spark.queries.batch_gate import QueryEnds
+
+__all__ = ["DrivenQuery"]
+
+
+class DrivenQuery(ABC):
+    """A RunningQuery but for ``stop``: what interrupts a thread depends on what it does."""
+
+    def __init__(self, thread_name: str) -> None:
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=thread_name, daemon=True)
+
+    def begin(self) -> Self:
+        self._thread.start()
+        return self
+
+    @property
+    def isActive(self) -> bool:
+        return self._thread.is_alive()
+
+    def exception(self) -> BaseException | None:
+        return self._error
+
+    @abstractmethod
+    def stop(self) -> None:
+        """As of a RunningQuery."""
+
+    @abstractmethod
+    def _drive(self) -> None:
+        """All that the thread does. QueryEnds ends it without a reason, any other error is the reason."""
+
+    def _run(self) -> None:
+        try:
+            self._drive()
+        except QueryEnds:
+            pass
+        except BaseException as error:
+            self._error = error

@@ -1,0 +1,117 @@
+"""A source's streaming query on a Spark Connect server, which writes to its topics there, followed from here.
+
+Nothing of it can call this process, so its progress is asked for: what a batch has written is noted when it is seen to
+be finished. Between the two it would be written again, as everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.connect.plugins.api import SourceTask, TerminalError
+from barnabas.connect_spark.queries.batch_gate import QueryEnds
+from barnabas.connect_spark.queries.connector_topics import TopicRules
+from barnabas.connect_spark.queries.driven_query import DrivenQuery
+from barnabas.connect_spark.queries.error_policy import ErrorPolicy
+
+if TYPE_CHECKING:
+    from barnabas.connect_spark.queries.batch_gate import BatchGate
+
+__all__ = ["FollowedQuery", "refuse_unfollowable"]
+
+_LOOK_S = 0.5
+_IDLE_WAIT_S = 5.0
+
+
+def refuse_unfollowable(task: SourceTask, topic_rules: TopicRules | None, policy: ErrorPolicy) -> None:
+    """What needs to look at each batch, which is on the server. Raises TerminalError."""
+    name = f"{type(task).__module__}.{type(task).__qualname__}"
+    reads = f"{name} reads a streaming DataFrame, whose batches a Spark Connect server (sc://) keeps to itself"
+    elsewhere = "or run the worker with barnabas.connect.spark.master=local[*] or spark://host:port"
+    if type(task).offsets_of is SourceTask.offsets_of:
+        raise TerminalError(
+            f"{reads}: the positions of Spark's own, which it goes on from, can't be kept for it. Let the task "
+            f"override offsets_of, {elsewhere}"
+        )
+    if topic_rules is not None:
+        raise TerminalError(
+            f"{reads}: which topics are missing is not known here. Make its topics before, and remove "
+            f"topic.creation.*, {elsewhere}"
+        )
+    if policy.tolerates and policy.is_logged:
+        raise TerminalError(f"{reads}: bad records can't be logged. Set errors.log.enable=false, {elsewhere}")
+
+
+class FollowedQuery(DrivenQuery):
+    """A RunningQuery. ``query`` is the client's StreamingQuery."""
+
+    def __init__(
+        self,
+        query: Any,
+        gate: BatchGate,
+        write_offsets: Callable[[Sequence[Any]], None],
+        note: Callable[[int, int], None],
+    ) -> None:
+        """``write_offsets`` gets the end offset of each source of the query."""
+        super().__init__(f"connect-follow-{query.name}")
+        self._query = query
+        self._gate = gate
+        self._write_offsets = write_offsets
+        self._note = note
+        self._noted = -1
+        self._seen: str | None = None
+        self._last: dict[str, Any] | None = None
+        self._is_stopping = threading.Event()
+
+    def exception(self) -> BaseException | None:
+        """Of the query itself, unless following it failed."""
+        if self._error is not None:
+            return self._error
+        found: BaseException | None = self._query.exception()
+        return found
+
+    def stop(self) -> None:
+        """Between two batches, if that comes in time: the gate is not where they run."""
+        self._is_stopping.set()
+        self._thread.join()
+        deadline = time.monotonic() + _IDLE_WAIT_S
+        while self._query.status.get("isTriggerActive") and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self._query.stop()
+        try:
+            self._look()
+        except QueryEnds:
+            pass
+
+    def explained(self) -> tuple[str, str]:
+        return "", "" if self._last is None else json.dumps(self._last, indent=2)
+
+    def _drive(self) -> None:
+        while not self._is_stopping.wait(_LOOK_S):
+            self._look()
+            if not self._query.isActive:
+                return
+
+    def _look(self) -> None:
+        last = self._query.lastProgress
+        if last is None or last.json == self._seen:
+            return  # All that is kept is some 100 of them.
+        for each in self._query.recentProgress:
+            told = json.loads(each.json)
+            rows = sum(int(source.get("numInputRows") or 0) for source in told["sources"])
+            if told["batchId"] <= self._noted or not rows:
+                continue  # One that found nothing has the number of the next one that does.
+            self._gate.ensure_unfenced()
+            self._write_offsets([_parsed(source["endOffset"]) for source in told["sources"]])
+            self._noted, self._last = told["batchId"], told
+            self._note(rows, int(told.get("batchDuration") or 0))
+        self._seen = last.json
+
+
+def _parsed(offset: Any) -> Any:
+    """A server tells it as the text of the offset's JSON."""
+    return json.loads(offset) if isinstance(offset, str) else offset

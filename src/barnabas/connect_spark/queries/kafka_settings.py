@@ -1,0 +1,95 @@
+"""Settings of the Kafka clients of a task: what the worker's prefixes and the connector's overrides make together.
+
+As in Kafka, a task's clients inherit nothing of the worker's own client but ``bootstrap.servers``: what secures them is
+written ``consumer.``, ``producer.``, ``admin.`` in the worker's file, or ``consumer.override.`` and so on in the
+connector's. The same settings make our own clients (positions, topics) and, with ``kafka.`` before them, Spark's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.connect.settings.plugin_config_def import ConfigException
+
+__all__ = [
+    "admin_settings",
+    "consumer_settings",
+    "group_of",
+    "producer_settings",
+    "spark_consumer_options",
+    "spark_producer_options",
+]
+
+_PRODUCER_DEFAULTS = {
+    "acks": "all",
+    "enable.idempotence": "true",
+    "delivery.timeout.ms": "2147483647",
+    "max.in.flight.requests.per.connection": "5",
+    "batch.size": "131072",
+    "linger.ms": "5",
+}
+"""Records keep their order and arrive once per attempt. Kafka's workers switch idempotence off for the sake of brokers
+without InitProducerId, and allow only one request under way instead. A task writes many records at once, so requests
+are larger than by default, of which a record of 1 KB then costs half as much; 5 ms is the default of Kafka 4."""
+
+_CONSUMER_DEFAULTS = {"max.poll.records": "2000"}
+"""Spark's reader asks the broker after each poll where its partition begins and ends, so a poll takes more than Kafka's
+500: of records of 1 KB all that is fetched at once. Larger fetches would be a little faster still, but what a batch
+leaves of them is held in memory until the next one, for each partition."""
+
+_SET_BY_SPARK = frozenset(
+    {"key.deserializer", "value.deserializer", "key.serializer", "value.serializer", "enable.auto.commit"}
+)
+_REFUSED = {
+    "transactional.id": "Spark writes without transactions; a batch that is repeated is written again",
+    "interceptor.classes": "Spark's readers and writers take no interceptors",
+    "partitioner.class": "the partition is chosen by Kafka's own partitioner, or by the record's partition",
+}
+_NOT_FOR_SPARK = _SET_BY_SPARK | {"group.id", "auto.offset.reset", "group.instance.id"}
+
+
+def group_of(connector: str, config: Mapping[str, str]) -> str:
+    """The consumer group that shows where a sink is."""
+    return config.get("consumer.override.group.id") or f"connect-{connector}"
+
+
+def consumer_settings(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
+    """``auto.offset.reset`` is among them: ``earliest`` if nobody says otherwise, as in Kafka's workers."""
+    return {"auto.offset.reset": "earliest", **_settings("consumer", worker, connector)}
+
+
+def producer_settings(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
+    return {**_PRODUCER_DEFAULTS, **_settings("producer", worker, connector)}
+
+
+def admin_settings(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
+    return _settings("admin", worker, connector)
+
+
+def spark_consumer_options(settings: Mapping[str, str], client_id: str) -> dict[str, str]:
+    """What Spark's reader needs of it. Positions are ours, so it gets neither a group nor a reset policy."""
+    options = {name: value for name, value in settings.items() if name not in _NOT_FOR_SPARK}
+    return _prefixed({"client.id": client_id, **_CONSUMER_DEFAULTS, **options})
+
+
+def spark_producer_options(settings: Mapping[str, str], client_id: str) -> dict[str, str]:
+    options = {name: value for name, value in settings.items() if name not in _NOT_FOR_SPARK}
+    return _prefixed({"client.id": client_id, **options})
+
+
+def _settings(kind: str, worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
+    """Raises ConfigException for what would be ignored otherwise."""
+    settings = {"bootstrap.servers": worker.get("bootstrap.servers", "")}
+    for prefix, source in ((f"{kind}.", worker), (f"{kind}.override.", connector)):
+        for name, value in source.items():
+            if not name.startswith(prefix):
+                continue
+            setting = name.removeprefix(prefix)
+            if setting in _REFUSED and value.strip():
+                raise ConfigException(name, value, f"It can't be used: {_REFUSED[setting]}. Remove it")
+            settings[setting] = value
+    return settings
+
+
+def _prefixed(settings: Mapping[str, str]) -> dict[str, str]:
+    return {f"kafka.{name}": value for name, value in settings.items()}

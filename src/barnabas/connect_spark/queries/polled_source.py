@@ -1,0 +1,187 @@
+"""Sources that look for something new by themselves: a file, a table, a clock, where Spark has no streaming source.
+
+The query of such a task reads a stream of ticks, one for each time that ``poll`` has found something, so a source with
+nothing new costs no batches; while there is more at once, the same batch goes on with it. The next poll comes when what
+the last one found is safe: its records are in Kafka, and its offsets in the offset topic. Checkpoints play no part:
+after a restart the task begins at Connect's offsets.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from barnabas.connect.plugins.api import SourceOffset, SourceTask
+from barnabas.connect_spark.queries.batch_gate import QueryEnds
+from barnabas.connect_spark.sessions.scala_values import ScalaValues
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from barnabas.connect_spark.queries.batch_gate import BatchGate
+
+__all__ = ["Polled", "PolledSourceTask", "Poller"]
+
+_JOIN_TIMEOUT_S = 10
+_LOOK_S = 0.2
+_FOUND_AT_ONCE_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """Records with the columns of ``SourceTask.read``, not streaming, and where the source is after them."""
+
+    records: DataFrame
+    offsets: Sequence[SourceOffset]
+    rows: int | None = None
+    """How many they are, if that is known."""
+    topics: frozenset[str] | None = None
+    """Where they go, if that is known."""
+
+
+class PolledSourceTask(SourceTask):
+    def read(self, spark: SparkSession) -> DataFrame:
+        raise TypeError("a polled source is asked by poll")
+
+    def poll(self, spark: SparkSession) -> Polled | None:
+        """What is new since the last call, None for nothing. The one before is safe. Called every trigger interval,
+        and at once after a batch."""
+        raise NotImplementedError
+
+
+class Poller:
+    """The thread that polls, and the ticks by which batches follow."""
+
+    def __init__(
+        self,
+        task: PolledSourceTask,
+        spark: SparkSession,
+        gate: BatchGate,
+        interval_s: float,
+        pending: Polled | None = None,
+    ) -> None:
+        """``pending`` is what a poller before this one had found when its query was paused."""
+        self._task = task
+        self._spark = spark
+        self._gate = gate
+        self._interval_s = interval_s
+        self._changed = threading.Condition()
+        self._found: Polled | Exception | None = pending
+        self._is_taken = False
+        self._is_awaited = False
+        """A batch waits for what is found next, so there need be no tick for it."""
+        self._has_found_nothing = False
+        """By the last poll, since what was taken is safe."""
+        self._stream = _TickStream(spark)
+        self._thread = threading.Thread(target=self._run, name="connect-poll", daemon=True)
+
+    @property
+    def ticks(self) -> DataFrame:
+        return self._stream.frame
+
+    @property
+    def pending(self) -> Polled | None:
+        """What was found and is not safe yet. The task believes to be after it, so it must not get lost."""
+        return self._found if isinstance(self._found, Polled) else None
+
+    def begin(self) -> None:
+        self._thread.start()
+
+    def take(self) -> Polled | None:
+        """In the batch: what was found, None if the batch before had it already. Raises what polling ended with."""
+        with self._changed:
+            found = self._found
+            if found is None or self._is_taken:
+                return None
+            self._is_taken = True
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def take_next(self) -> Polled | None:
+        """In the same batch, after ``done``: what is found at once, None if there is nothing, or not yet.
+
+        Many small batches of Spark's would cost more than what they move.
+        """
+        with self._changed:
+            self._is_awaited = True
+            try:
+                deadline = time.monotonic() + _FOUND_AT_ONCE_S
+                while self._found is None and not self._has_found_nothing and not self._gate.is_closed:
+                    left_s = deadline - time.monotonic()
+                    if left_s <= 0:
+                        return None
+                    self._changed.wait(min(left_s, _LOOK_S))
+            finally:
+                self._is_awaited = False
+            if self._gate.is_closed:
+                return None
+        return self.take()
+
+    def done(self) -> None:
+        """What was taken is safe."""
+        with self._changed:
+            self._found = None
+            self._is_taken = self._has_found_nothing = False
+            self._changed.notify_all()
+
+    def join(self) -> None:
+        """The gate is closed, so it ends by itself, unless ``poll`` hangs."""
+        if self._thread.is_alive():
+            self._thread.join(_JOIN_TIMEOUT_S)
+
+    def _run(self) -> None:
+        try:
+            while True:
+                found = self._found or self._poll()
+                if found is None:
+                    self._nothing_found()
+                    self._gate.wait(self._interval_s)
+                    continue
+                self._hand_over(found)
+        except QueryEnds:
+            pass
+
+    def _nothing_found(self) -> None:
+        with self._changed:
+            self._has_found_nothing = True
+            self._changed.notify_all()
+
+    def _hand_over(self, found: Polled | Exception) -> None:
+        """Returns when it is safe."""
+        with self._changed:
+            self._found = found
+            self._changed.notify_all()
+            is_awaited = self._is_awaited
+        if not is_awaited:
+            self._stream.tick()
+        while True:
+            self._gate.wait(0)
+            with self._changed:
+                if self._changed.wait_for(lambda: self._found is not found, _LOOK_S):
+                    return
+
+    def _poll(self) -> Polled | Exception | None:
+        try:
+            return self._task.poll(self._spark)
+        except Exception as error:
+            return error
+
+
+class _TickStream:
+    """Spark's stream in memory: one small row for each tick."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        from pyspark.sql import DataFrame
+
+        jvm: Any = spark.sparkContext._jvm
+        sql, self._scala = jvm.org.apache.spark.sql, ScalaValues(jvm)
+        context = spark._jsparkSession.sqlContext()
+        self._stream = sql.execution.streaming.MemoryStream(0, context, self._scala.none, sql.Encoders.STRING())
+        self.frame = DataFrame(self._stream.toDF(), spark)
+
+    def tick(self) -> None:
+        self._stream.addData(self._scala.seq(["tick"]))

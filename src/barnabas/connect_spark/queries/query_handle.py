@@ -1,0 +1,79 @@
+"""A running query as its own batches see it: where the batch ends that is being processed.
+
+Spark writes the end of a batch into its checkpoint before the batch runs, so the answer is there, whatever data it has.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from barnabas.connect_spark.positions.checkpoints import Checkpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from barnabas.connect_spark.queries.batch_gate import BatchGate
+    from barnabas.connect_spark.queries.running_query import BatchEnds
+
+__all__ = ["QueryHandle", "start_query"]
+
+_START_TIMEOUT_S = 120
+
+
+class QueryHandle:
+    def __init__(self) -> None:
+        self._query: StreamingQuery | None = None
+        self._is_known = threading.Event()
+
+    def set(self, query: StreamingQuery) -> None:
+        self._query = query
+        self._is_known.set()
+
+    def ends(self, batch_number: int) -> list[Any] | None:
+        """Spark's end offset of each source, None for a batch that is not in the checkpoint.
+
+        The first batch may run before the call that starts its query has returned.
+        """
+        if not self._is_known.wait(_START_TIMEOUT_S) or self._query is None:
+            raise RuntimeError(f"the query was not started within {_START_TIMEOUT_S} s")
+        found = self._query._jsq.streamingQuery().offsetLog().get(batch_number)
+        if not found.isDefined():
+            return None
+        offsets = found.get().offsets()
+        return [
+            json.loads(each.get().json()) if each.isDefined() else None
+            for each in (offsets.apply(index) for index in range(offsets.size()))
+        ]
+
+
+def start_query(
+    records: DataFrame,
+    process: Callable[[DataFrame, int, BatchEnds], None],
+    gate: BatchGate,
+    checkpoint: Checkpoint,
+    *,
+    name: str,
+    pool: str,
+    trigger_interval_ms: int,
+) -> StreamingQuery:
+    """Each batch goes through the gate; ``process`` gets Spark's own number of it."""
+    handle = QueryHandle()
+
+    def batch(frame: DataFrame, batch_number: int) -> None:
+        with gate.batch():
+            process(frame, batch_number, handle)
+
+    records.sparkSession.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
+    query = (
+        records.writeStream.queryName(name)
+        .foreachBatch(batch)
+        .option("checkpointLocation", str(checkpoint.folder))
+        .trigger(processingTime=f"{trigger_interval_ms} milliseconds")
+        .start()
+    )
+    handle.set(query)
+    return query

@@ -1,0 +1,158 @@
+"""The way of records between Kafka and a plugin: converters, then transforms, and the other way round for a source.
+
+A bad record does not end a query by itself: the step that can't take it leaves a reason in the column ``failure``
+(``record_batch.FAILURE``), and later steps leave such rows alone. What becomes of them is decided at the end. Without
+tolerance, looking at the reason raises: the error names topic, partition and offset. With it, such rows are left out
+and counted while the good ones are written; only if there are any is the batch read once more, for the log and the
+dead-letter topic. So a stream without bad records pays nothing, and no record passes through Python.
+
+Where nothing depends on the records of a micro-batch, all of it is part of the streaming query (``fixed_batch``): it is
+put together once and not for each batch, and columns that the task does not use are never made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from barnabas.connect.plugins.api import SinkTask, TerminalError
+from barnabas.connect_spark.converters.record_batch import FAILURE, RecordBatch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Observation
+
+__all__ = ["SINK_COLUMNS", "ConverterPath", "RecordPath", "counted", "raising", "refusing", "strict", "used_columns"]
+
+SINK_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+"""Of what ``SinkTask.write`` is given."""
+
+
+class RecordPath(Protocol):
+    """Converters and transforms of one connector."""
+
+    def sink_batches(self, raw: DataFrame) -> list[RecordBatch]:
+        """What Spark's Kafka source gives, converted and transformed; one batch for each pair of schemas."""
+
+    def sink_frame(self, batches: Sequence[RecordBatch], columns: Sequence[str] = SINK_COLUMNS) -> DataFrame:
+        """The good rows of all batches, for ``SinkTask.write``."""
+
+    def merged_batch(
+        self, batches: Sequence[RecordBatch], columns: Sequence[str], *, takes_variant: bool
+    ) -> RecordBatch:
+        """All batches as one, bad rows included, in the types of ``sink_frame``; with ``takes_variant`` data without a
+        schema stays VARIANT."""
+
+    def fixed_batch(self, raw: DataFrame, columns: Sequence[str]) -> RecordBatch | None:
+        """The only one of ``sink_batches``, for a whole stream; None where schemas, or the types of these columns,
+        depend on the records of a micro-batch."""
+
+    def source_records(self, frame: DataFrame) -> DataFrame:
+        """What ``SourceTask.read`` gives, transformed and converted: topic, partition, timestamp, key and value as
+        bytes, headers, failure."""
+
+
+class ConverterPath:
+    """The converters and transforms that the settings name."""
+
+    def __init__(self, connector_config: Mapping[str, str], worker_config: Mapping[str, str]) -> None:
+        """Raises ConfigException."""
+        from barnabas.connect_spark.converters.record_converter import RecordConverter
+        from barnabas.connect_spark.transforms.transform_chain import TransformChain
+
+        self._converter = RecordConverter.of(connector_config, worker_config)
+        self._transforms = TransformChain.of(connector_config)
+
+    def sink_batches(self, raw: DataFrame) -> list[RecordBatch]:
+        return self._transforms.apply(self._converter.to_connect(raw))
+
+    def sink_frame(self, batches: Sequence[RecordBatch], columns: Sequence[str] = SINK_COLUMNS) -> DataFrame:
+        return self._converter.to_frame(batches, columns)
+
+    def merged_batch(
+        self, batches: Sequence[RecordBatch], columns: Sequence[str], *, takes_variant: bool
+    ) -> RecordBatch:
+        return self._converter.merged(batches, columns, infers=not takes_variant)
+
+    def fixed_batch(self, raw: DataFrame, columns: Sequence[str]) -> RecordBatch | None:
+        if not self._converter.knows_schemas:
+            return None
+        batches = self.sink_batches(raw)
+        schemas = {"key": batches[0].key_schema, "value": batches[0].value_schema}
+        if len(batches) > 1 or any(schema is None and name in columns for name, schema in schemas.items()):
+            return None
+        return batches[0]
+
+    def source_records(self, frame: DataFrame) -> DataFrame:
+        return self._converter.from_connect(self._transforms.apply([self._converter.from_source(frame)]))
+
+
+def used_columns(task: SinkTask) -> tuple[str, ...]:
+    """Of ``SINK_COLUMNS``, in this order. Raises TerminalError."""
+    told = task.columns()
+    if told is None:
+        return SINK_COLUMNS
+    unknown = [name for name in told if name not in SINK_COLUMNS]
+    if unknown or not told:
+        raise TerminalError(
+            f"{type(task).__name__}.columns gives {', '.join(unknown) or 'none'}; a sink can use "
+            f"{', '.join(SINK_COLUMNS)}"
+        )
+    return tuple(name for name in SINK_COLUMNS if name in told)
+
+
+def strict(batch: RecordBatch) -> RecordBatch:
+    """For whoever tolerates no bad record."""
+    return batch.with_frame(raising(batch.frame)) if batch.can_fail else batch
+
+
+def raising(frame: DataFrame) -> DataFrame:
+    """The same rows; whoever asks a bad one for its reason, if only whether it has one, gets an error."""
+    from pyspark.sql import functions as F
+
+    failure, original = F.col("failure"), F.col("original")
+    place = F.concat(
+        F.lit(" of the record at "),
+        original["topic"],
+        F.lit("-"),
+        original["partition"].cast("string"),
+        F.lit(", offset "),
+        original["offset"].cast("string"),
+    )
+    reason = F.concat(
+        F.lit("Tolerance exceeded in error handler: "),
+        failure["stage"],
+        F.coalesce(place, F.lit("")),
+        F.lit(" failed in "),
+        failure["executing_class"],
+        F.lit(": "),
+        failure["exception_class"],
+        F.lit(": "),
+        failure["message"],
+    )
+    return frame.withColumn("failure", F.when(failure.isNotNull(), F.raise_error(reason).cast(FAILURE)))
+
+
+def refusing(batch: RecordBatch, task: SinkTask) -> RecordBatch:
+    """Records that the task itself refuses are bad records of the stage TASK_PUT."""
+    from pyspark.sql import functions as F
+
+    message = task.refused(batch.frame)
+    if message is None:
+        return batch
+    failure = F.struct(
+        F.lit("TASK_PUT").alias("stage"),
+        F.lit(f"{type(task).__module__}.{type(task).__qualname__}").alias("executing_class"),
+        F.lit("org.apache.kafka.connect.errors.DataException").alias("exception_class"),
+        message.alias("message"),
+    )
+    found = F.when(F.col("failure").isNull() & message.isNotNull(), failure.cast(FAILURE))
+    frame = batch.frame.withColumn("failure", F.coalesce(F.col("failure"), found))
+    return replace(batch, frame=frame, can_fail=True)
+
+
+def counted(frame: DataFrame, observation: Observation) -> DataFrame:
+    """The same rows; the first action on them counts them as ``rows``, and the bad ones as ``failures``."""
+    from pyspark.sql import functions as F
+
+    return frame.observe(observation, F.count(F.lit(1)).alias("rows"), F.count("failure").alias("failures"))

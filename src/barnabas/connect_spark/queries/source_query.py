@@ -1,0 +1,305 @@
+"""A source's task: ``SourceTask.read`` -> transforms -> converters -> Kafka, one micro-batch after the other.
+
+The order of steps: a batch is (1) written to its topics, (2) its positions are written to the offset topic, (3) Spark
+notes it as finished. After a crash before (2) it is written again; after (2) never, because the offset topic counts.
+
+Where a query begins: a plugin that tells Connect's positions (``offsets_of``) reads them itself, so its query always
+has a fresh checkpoint. For the others the positions are Spark's own, kept as they are (``spark_positions``); a fresh
+checkpoint then is made to look as if its first batch had ended there, which sources of Spark's understand.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from barnabas.common.config_value import ConfigType, parse_value
+from barnabas.connect.metrics.task_metrics import TaskKind
+from barnabas.connect.plugins.api import SourceOffset, SourceTask, TerminalError
+from barnabas.connect_spark.positions.checkpoints import Checkpoint, fresh_checkpoint, open_checkpoint
+from barnabas.connect_spark.positions.spark_positions import SparkPositions
+from barnabas.connect_spark.queries.batch_loop import BatchLoop, PolledBatches
+from barnabas.connect_spark.queries.connector_topics import TopicRules, create_missing
+from barnabas.connect_spark.queries.dead_letters import LOGGED_MAX, log_source_failures
+from barnabas.connect_spark.queries.error_policy import ErrorPolicy
+from barnabas.connect_spark.queries.followed_query import FollowedQuery, refuse_unfollowable
+from barnabas.connect_spark.queries.kafka_settings import admin_settings, producer_settings, spark_producer_options
+from barnabas.connect_spark.queries.polled_source import Polled, PolledSourceTask, Poller
+from barnabas.connect_spark.queries.query_handle import start_query
+from barnabas.connect_spark.queries.record_path import RecordPath, raising
+from barnabas.connect_spark.queries.row_count import RowCount
+from barnabas.connect_spark.queries.running_query import BatchEnds, RunningQuery, is_remote
+from barnabas.connect_spark.sessions.spark_settings import QuerySettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from barnabas.connect_spark.queries.batch_gate import BatchGate
+    from barnabas.connect_spark.queries.task_spec import OffsetWriter, SourceOffsetReader, TaskSpec
+
+__all__ = ["SourceProgram"]
+
+log = logging.getLogger(__name__)
+
+_COLUMNS = frozenset({"topic", "value", "key", "partition", "timestamp", "headers"})
+_TOPICS_EVERY_S = 60
+_BATCH_S_MAX = 10
+"""After which a batch of a source that always finds more ends, so that it is known to be well."""
+
+
+class SourceProgram:
+    def __init__(
+        self,
+        spec: TaskSpec,
+        task: SourceTask,
+        path: RecordPath,
+        read_offset: SourceOffsetReader,
+        write_offsets: OffsetWriter,
+        uses_topics: Callable[[frozenset[str]], None],
+    ) -> None:
+        """Raises ConfigException for settings that can't be used."""
+        self._spec = spec
+        self._task = task
+        self._path = path
+        self._spark_positions = SparkPositions(spec.task, spec.work, read_offset)
+        self._write_offsets = write_offsets
+        self._uses_topics = uses_topics
+        self._policy = ErrorPolicy.of(spec.connector_config)
+        self._settings = QuerySettings.of(spec.connector_config, spec.worker_config)
+        producer = producer_settings(spec.worker_config, spec.connector_config)
+        self._options = spark_producer_options(producer, f"connector-producer-{spec.task}")
+        enabled = parse_value(
+            ConfigType.BOOLEAN, spec.worker_config.get("topic.creation.enable", "true"), "topic.creation.enable"
+        )
+        self._topic_rules = TopicRules.of(spec.connector_config, is_enabled=bool(enabled))
+        tracked = spec.worker_config.get("topic.tracking.enable", "true")
+        self._tracks_topics = bool(parse_value(ConfigType.BOOLEAN, tracked, "topic.tracking.enable"))
+        self._topics_looked_at_s = -math.inf
+        self._known_topics: set[str] = set()
+        self._is_started = False
+        self._poller: Poller | None = None
+        spec.figures.is_of(TaskKind.SOURCE)
+
+    # ---- QueryProgram
+
+    def start(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
+        if not self._is_started:
+            self._is_started = True
+            self._task.start(spark)
+        if is_remote(spark):
+            return self._start_remote(spark, gate)
+        if isinstance(self._task, PolledSourceTask):
+            pending = self._end_polling()
+            interval_s = self._settings.trigger_interval_ms / 1000
+            self._poller = poller = Poller(self._task, spark, gate, interval_s, pending)
+
+            def process_polled(frame: DataFrame, number: int, handle: BatchEnds) -> None:
+                began_s = time.monotonic()
+                polled = poller.take()
+                while polled is not None:
+                    _check(polled.records, is_streaming=False)
+                    self._write(polled.records, polled.rows, polled.topics)
+                    gate.ensure_unfenced()
+                    self._commit(_pairs(polled.offsets))
+                    poller.done()
+                    is_time = time.monotonic() - began_s >= _BATCH_S_MAX
+                    polled = None if is_time else poller.take_next()
+
+            query = self._query(poller.ticks, process_polled, gate)
+            poller.begin()
+            return query
+        records = self._task.read(spark)
+        _check(records, is_streaming=True)
+
+        def process(frame: DataFrame, number: int, handle: BatchEnds) -> None:
+            self._write(frame)
+            gate.ensure_unfenced()
+            ends = handle.ends(number)
+            if ends is None:
+                raise RuntimeError(f"the checkpoint in {self._spec.folder} does not know batch {number}")
+            self._commit(self._offsets(ends))
+
+        return self._query(records, process, gate)
+
+    def _start_remote(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
+        if not isinstance(self._task, PolledSourceTask):
+            return self._follow(spark, gate)
+
+        def write(records: DataFrame) -> None:
+            _check(records, is_streaming=False)
+            self._write(records)
+
+        batches = PolledBatches(
+            self._task, spark, gate, write, lambda found: self._commit(_pairs(found)), lambda rows, took_ms: None
+        )
+        interval_s = self._settings.trigger_interval_ms / 1000
+        return BatchLoop(self._spec.query_name, batches, gate, interval_s, spark).begin()
+
+    def _follow(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
+        """Its positions have to be Connect's: Spark's own are of use only with a checkpoint, and that is the server's.
+        Raises TerminalError for what can't be had there."""
+        refuse_unfollowable(self._task, self._topic_rules, self._policy)
+        records = self._task.read(spark)
+        _check(records, is_streaming=True)
+        query = (
+            self._good(self._path.source_records(records))
+            .writeStream.queryName(self._spec.query_name)
+            .format("kafka")
+            .options(**self._options)
+            .option("checkpointLocation", str(self._spec.folder / "followed" / uuid4().hex))
+            .trigger(processingTime=f"{self._settings.trigger_interval_ms} milliseconds")
+            .start()
+        )
+        return FollowedQuery(query, gate, lambda ends: self._commit(self._offsets(ends)), self._spec.note_batch).begin()
+
+    def close(self) -> None:
+        self._end_polling()
+        try:
+            if self._is_started:
+                self._task.stop()
+        finally:
+            self._spec.remove_scratch()
+
+    def _query(
+        self, records: DataFrame, process: Callable[[DataFrame, int, BatchEnds], None], gate: BatchGate
+    ) -> RunningQuery:
+        return start_query(
+            records,
+            process,
+            gate,
+            self._checkpoint(),
+            name=self._spec.query_name,
+            pool=self._spec.task.connector,
+            trigger_interval_ms=self._settings.trigger_interval_ms,
+        )
+
+    def _end_polling(self) -> Polled | None:
+        poller, self._poller = self._poller, None
+        if poller is None:
+            return None
+        poller.join()
+        return poller.pending
+
+    # ---- positions
+
+    def _checkpoint(self) -> Checkpoint:
+        folder, now_ms = self._spec.folder / "checkpoint", time.time_ns() // 1_000_000
+        tells_positions = type(self._task).offsets_of is not SourceTask.offsets_of
+        if tells_positions or isinstance(self._task, PolledSourceTask):
+            return fresh_checkpoint(folder, now_ms=now_ms)
+        ends = self._spark_positions.stored()
+        work = self._spec.work.partition
+        return open_checkpoint(folder, ends, lambda found: found, now_ms=now_ms, spark_ends=ends, work=work)
+
+    def _offsets(self, ends: Sequence[Any]) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+        positions = self._task.offsets_of(ends)
+        return self._spark_positions.pairs(ends) if positions is None else _pairs(positions)
+
+    # ---- records
+
+    def _write(self, frame: DataFrame, rows: int | None = None, topics_read: frozenset[str] | None = None) -> None:
+        """``rows``: how many there are, if that is known. Otherwise they are counted on their way. ``topics_read``:
+        what the source says of their topics."""
+        began_s, figures = time.monotonic(), self._spec.figures
+        given = None if rows is not None else RowCount()
+        records = self._path.source_records(frame if given is None else given.on(frame))
+        made = RowCount() if self._makes_others else None
+        counted = records if made is None else made.on(records)
+        good = self._good(counted)
+        topics = self._topics_of(good, topics_read)
+        if self._topic_rules is not None:
+            self._create_topics(topics)
+        figures.has_read(rows or 0)
+        good.write.format("kafka").options(**self._options).save()
+        if topics and self._tracks_topics:
+            self._uses_topics(topics)
+        if given is not None:
+            rows = (given.told() or (0, 0))[0]
+            figures.has_read(rows)
+        written, failures = rows or 0, 0
+        if made is not None:
+            written, failures = made.told() or (written, 0)
+            self._report_bad_records(records, failures)
+        took_ms = int((time.monotonic() - began_s) * 1000)
+        figures.has_written(read=rows or 0, written=written - failures, took_ms=took_ms)
+
+    @property
+    def _makes_others(self) -> bool:
+        """Whether not all that is read may be written."""
+        return self._policy.tolerates or bool(self._spec.connector_config.get("transforms"))
+
+    def _report_bad_records(self, records: DataFrame, count: int) -> None:
+        if count:
+            is_logged = self._policy.is_logged
+            if is_logged:
+                log_source_failures(records, self._spec.task, self._policy)
+            logged = min(count, LOGGED_MAX) if is_logged else 0
+            self._spec.figures.has_failed(count, skipped=True, logged=logged)
+
+    def _commit(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]) -> None:
+        began_s, figures = time.monotonic(), self._spec.figures
+        try:
+            self._write_offsets(offsets)
+        except Exception:
+            figures.has_committed(0, succeeded=False)
+            raise
+        figures.has_committed(int((time.monotonic() - began_s) * 1000))
+
+    def _good(self, records: DataFrame) -> DataFrame:
+        """What goes to Kafka, of what has been converted."""
+        from pyspark.sql import functions as F
+
+        if not self._policy.tolerates:
+            records = raising(records)
+        return records.filter(F.col("failure").isNull()).select("topic", "partition", "key", "value", "headers")
+
+    def _topics_of(self, records: DataFrame, topics_read: frozenset[str] | None) -> frozenset[str]:
+        """Where the source does not know them the batch is read twice for it, so only connectors whose topics are made
+        pay for it in each batch; what others use is looked for in the first batch and in one every minute."""
+        now_s = time.monotonic()
+        is_time = self._tracks_topics and now_s - self._topics_looked_at_s >= _TOPICS_EVERY_S
+        if self._topic_rules is None and not is_time:
+            return frozenset()
+        self._topics_looked_at_s = now_s
+        if topics_read is not None and not self._spec.connector_config.get("transforms"):
+            return topics_read
+        return frozenset(str(row["topic"]) for row in records.select("topic").distinct().collect())
+
+    def _create_topics(self, topics: frozenset[str]) -> None:
+        from barnabas.clients.admin import AdminClient
+
+        rules, names = self._topic_rules, topics - self._known_topics
+        if names and rules is not None:
+            settings = admin_settings(self._spec.worker_config, self._spec.connector_config)
+            with AdminClient.sync(properties=settings) as admin:
+                for name in create_missing(admin, {name: rules.rule_for(name) for name in sorted(names)}):
+                    log.info("task %s made topic %s", self._spec.task, name)
+            self._known_topics |= names
+
+
+def _pairs(offsets: Sequence[SourceOffset]) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+    return [(each.partition, each.offset) for each in offsets]
+
+
+def _check(records: DataFrame, *, is_streaming: bool) -> None:
+    """Raises TerminalError for what no converter could use."""
+    if is_streaming and not records.isStreaming:
+        raise TerminalError(
+            "SourceTask.read returned a DataFrame that is read once; a task needs one from spark.readStream."
+        )
+    columns = set(records.columns)
+    missing, unknown = {"topic", "value"} - columns, columns - _COLUMNS
+    if missing or unknown:
+        raise TerminalError(
+            "SourceTask.read returned the columns "
+            f"{', '.join(records.columns)}. A source gives topic and value, and may give key, partition, timestamp and "
+            "headers; "
+            + "; ".join(
+                [f"there is no {name}" for name in sorted(missing)]
+                + [f"{name} is none of them" for name in sorted(unknown)]
+            )
+        )

@@ -1,0 +1,225 @@
+"""The life of one task: a thread that starts its query, watches it, pauses and stops it, and tells what became of it.
+
+Everything that may wait for Spark, for Kafka or for a plugin happens on this thread; the event loop only leaves wishes.
+The last event of a task is TaskStopped or TaskFailed, and when it is told the task holds nothing any more: the query is
+gone, or the whole session is, because a query that can't be stopped must not run beside its successor.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+
+from barnabas.connect.decide.tasks.task_runtime import TaskEvent, TaskFailed, TaskPaused, TaskRunning, TaskStopped
+from barnabas.connect.identifiers import ConnectorTaskId, TargetState
+from barnabas.connect.plugins.api import TerminalError
+from barnabas.connect.settings.plugin_config_def import ConfigException
+from barnabas.connect_spark.queries.batch_gate import BatchGate
+from barnabas.connect_spark.queries.failure_trace import failure_trace, without_secrets
+from barnabas.connect_spark.queries.query_progress import plan_of
+from barnabas.spark.errors import JavaUnusable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from barnabas.connect.decide.tasks.task_progress import QueryPlan
+    from barnabas.connect_spark.queries.running_query import RunningQuery
+    from barnabas.connect_spark.sessions.worker_session import Sessions
+
+__all__ = ["QueryProgram", "TaskQuery"]
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 0.25
+"""How often a query is asked whether it still runs."""
+
+
+class QueryProgram(Protocol):
+    """What a task does; all methods are called on its thread."""
+
+    def start(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
+        """Start the query, whose batches go through the gate. Called again after a pause."""
+
+    def close(self) -> None:
+        """Let go of everything. The query has stopped."""
+
+
+class TaskQuery:
+    def __init__(
+        self,
+        task: ConnectorTaskId,
+        config: Mapping[str, str],
+        program: Callable[[], QueryProgram],
+        sessions: Sessions,
+        report: Callable[[TaskEvent], None],
+        *,
+        target_state: TargetState,
+        stop_timeout_s: float,
+    ) -> None:
+        """``config`` has the secrets that no trace may show. ``report`` is called on the task's thread."""
+        self.task = task
+        self._config = config
+        self._make_program = program
+        self._sessions = sessions
+        self._report = report
+        self._stop_timeout_s = stop_timeout_s
+        self._wish = target_state
+        self._told: TaskEvent | None = None
+        self._waits_for_spark = False
+        self._is_over = False
+        """Its last event was told; the thread only has to find its end."""
+        self._changed = threading.Condition()
+        self._program: QueryProgram | None = None
+        self._query: RunningQuery | None = None
+        self._gate = BatchGate()
+        self._thread = threading.Thread(target=self._run, name=f"connect-{task}", daemon=True)
+
+    def begin(self) -> None:
+        self._thread.start()
+
+    def wish(self, state: TargetState) -> None:
+        """STARTED, PAUSED or, once and for all, STOPPED. Returns at once.
+
+        Starting Spark may take minutes. A task that waits for it holds nothing, so it is stopped at once.
+        """
+        with self._changed:
+            if self._wish is TargetState.STOPPED:
+                return
+            self._wish = state
+            self._changed.notify_all()
+            is_over = state is TargetState.STOPPED and self._waits_for_spark
+            self._is_over = is_over
+        if is_over:
+            self._sessions.release()
+            self._report(TaskStopped(self.task))
+
+    def join(self) -> None:
+        """Wait for the thread, which may outlast the last event."""
+        self._thread.join()
+
+    def plan(self) -> QueryPlan | None:
+        """What Spark does for it right now, None if no query runs. On any thread; waits for Spark."""
+        query = self._query
+        return None if query is None else plan_of(query, self._config)
+
+    # ---- on the task's thread
+
+    def _run(self) -> None:
+        end: TaskEvent = TaskStopped(self.task)
+        try:
+            while self._wish is not TargetState.STOPPED:
+                self._follow_wish()
+                self._wait()
+                self._check_query()
+        except BaseException as error:  # Also what a plugin raises to end the process: it is its task that ends.
+            end = self._failed(error)
+        if self._is_over:
+            return
+        try:
+            self._stop_query(self._stop_timeout_s)
+        except BaseException as error:
+            end = self._failed(error)
+        self._close_program()
+        self._sessions.release()
+        self._report(end)
+
+    def _follow_wish(self) -> None:
+        if self._wish is TargetState.STARTED and self._query is None:
+            self._start_query()
+            self._tell(TaskRunning(self.task))
+        elif self._wish is TargetState.PAUSED:
+            self._stop_query(None)
+            if self._wish is TargetState.PAUSED:
+                self._tell(TaskPaused(self.task))
+
+    def _start_query(self) -> None:
+        spark = self._session()
+        if self._wish is not TargetState.STARTED:
+            return
+        if self._program is None:
+            self._program = self._make_program()
+        self._gate = BatchGate()
+        self._query = self._program.start(spark, self._gate)
+
+    def _session(self) -> SparkSession:
+        with self._changed:
+            self._waits_for_spark = self._wish is TargetState.STARTED
+        try:
+            return self._sessions.session()
+        finally:
+            with self._changed:
+                self._waits_for_spark = False
+
+    def _wait(self) -> None:
+        with self._changed:
+            wish, has_query = self._wish, self._query is not None
+            idle = wish is TargetState.PAUSED or (wish is TargetState.STARTED and has_query)
+            if idle:
+                self._changed.wait_for(lambda: self._wish is not wish, _LOOK_S if has_query else None)
+
+    def _check_query(self) -> None:
+        """Raises what a query that has ended by itself ended with."""
+        if self._query is None:
+            return
+        try:
+            is_active = self._query.isActive
+            cause = None if is_active else self._query.exception()
+        except Exception as error:  # Nobody answers: its JVM is gone.
+            raise RuntimeError(self._sessions.failure() or f"Spark does not answer any more: {error}") from error
+        if is_active:
+            return
+        reason = self._sessions.failure()
+        if reason is not None:
+            raise RuntimeError(reason)
+        raise self._gate.failure or cause or RuntimeError("the query has ended without a reason")
+
+    def _stop_query(self, timeout_s: float | None) -> None:
+        """Between two batches if that comes in time. Without a time-out it waits until the task is to stop."""
+        query, self._query = self._query, None
+        if query is None:
+            return
+        if not self._close_gate(timeout_s):
+            log.warning("task %s did not finish its batch in time and is interrupted", self.task)
+            self._gate.fence()
+        if self._sessions.failure() is not None:
+            return  # It has gone with its JVM.
+        try:
+            query.stop()
+        except Exception as error:
+            with suppress(Exception):
+                if not query.isActive:
+                    return
+            self._sessions.abandon(f"the query of task {self.task} can't be stopped ({error})")
+
+    def _close_gate(self, timeout_s: float | None) -> bool:
+        if timeout_s is not None:
+            return self._gate.close(timeout_s)
+        while not self._gate.close(_LOOK_S):
+            if self._wish is TargetState.STOPPED:
+                return self._gate.close(self._stop_timeout_s)
+        return True
+
+    def _close_program(self) -> None:
+        if self._program is not None:
+            try:
+                self._program.close()
+            except Exception:
+                log.warning("task %s: its plugin failed while it stopped", self.task, exc_info=True)
+
+    def _tell(self, event: TaskEvent) -> None:
+        if event != self._told and (self._query is not None or not isinstance(event, TaskRunning)):
+            self._told = event
+            self._report(event)
+
+    def _failed(self, error: BaseException) -> TaskFailed:
+        reason = self._sessions.failure()
+        trace = failure_trace(error, self._config)
+        if reason is not None and not trace.startswith(reason):
+            trace = f"{reason}\n\n{trace}"
+        log.error("task %s has failed: %s", self.task, without_secrets(trace.splitlines()[0], self._config))
+        return TaskFailed(
+            self.task, trace, retriable=not isinstance(error, TerminalError | ConfigException | JavaUnusable)
+        )

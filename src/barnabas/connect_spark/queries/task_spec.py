@@ -1,0 +1,82 @@
+"""All that is known about a task before it starts, and what it may ask of its worker."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from barnabas.connect.decide.tasks.task_work import TaskWork
+from barnabas.connect.identifiers import ConnectorTaskId
+from barnabas.connect.metrics.task_metrics import TaskFigures
+from barnabas.connect.settings.plugin_config_def import ConfigValue
+
+__all__ = ["OffsetWriter", "TaskSpec", "WorkerTaskContext", "new_figures"]
+
+SourceOffsetReader = Callable[[Mapping[str, Any]], "Mapping[str, Any] | None"]
+
+OffsetWriter = Callable[[Sequence[tuple[Mapping[str, Any], "Mapping[str, Any] | None"]]], None]
+"""Blocks until the offsets of a source are safe in Kafka."""
+
+
+def _nobody(rows: int, duration_ms: int) -> None:
+    pass
+
+
+def new_figures() -> TaskFigures:
+    return TaskFigures(
+        monotonic_ms=lambda: time.monotonic_ns() // 1_000_000, epoch_ms=lambda: time.time_ns() // 1_000_000
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    task: ConnectorTaskId
+    connector_config: Mapping[str, str]
+    task_config: Mapping[str, str]
+    worker_config: Mapping[str, str]
+    folder: Path
+    """The task's own, for checkpoints and what a plugin needs only while it runs."""
+    note_batch: Callable[[int, int], None] = _nobody
+    """Told rows and milliseconds of each batch that the program itself does not see."""
+    figures: TaskFigures = field(default_factory=new_figures)
+    """What the task does is told to them."""
+    work: TaskWork = field(default_factory=TaskWork)
+    """For a source: what it reads."""
+
+    def empty_scratch(self) -> Path:
+        """What a crash has left there is removed."""
+        self.remove_scratch()
+        scratch = self._scratch
+        scratch.mkdir(parents=True)
+        return scratch
+
+    def remove_scratch(self) -> None:
+        """When the task is over: it may never run here again. What is being written there at this moment may stay."""
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    @property
+    def _scratch(self) -> Path:
+        return self.folder / "scratch"
+
+    @property
+    def query_name(self) -> str:
+        return str(self.task)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTaskContext:
+    """What a plugin's task sees of its worker."""
+
+    connector: str
+    task: int
+    config: Mapping[str, str]
+    settings: Mapping[str, ConfigValue]
+    read_offset: SourceOffsetReader
+    scratch: Path
+
+    def source_offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return self.read_offset(partition)

@@ -1,0 +1,1 @@
+"""The Spark session of a worker: embedded, on a cluster, or remote."""

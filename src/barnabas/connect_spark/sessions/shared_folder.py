@@ -1,0 +1,49 @@
+"""Whether a folder is one that Spark's executors and the worker both see, where they are not on one machine by nature.
+
+A path that each of them has for itself looks well: Spark writes and reports success, and the worker finds nothing to
+commit. So such a folder is tried out once, when a task starts.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from barnabas.connect.plugins.api import TerminalError
+from barnabas.connect_spark.queries.running_query import is_remote
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["place_of", "require_shared"]
+
+
+def place_of(spark: SparkSession) -> str | None:
+    """Where a session's work is done, None for this machine."""
+    if is_remote(spark):
+        return "a Spark Connect server"
+    master = str(spark.sparkContext.master)
+    return None if master.startswith("local") else master
+
+
+def require_shared(spark: SparkSession, folder: Path, setting: str) -> None:
+    """``folder`` can be written by the worker. Raises TerminalError."""
+    place = place_of(spark)
+    if place is None:
+        return
+    probe = folder / f"probe-{uuid4().hex}"
+    try:
+        spark.range(1).selectExpr("CAST(id AS STRING) AS value").coalesce(1).write.text(str(probe))
+        if any(probe.glob("part-*")):
+            return
+        reason = "what it writes there is not seen here"
+    except OSError as error:
+        reason = str(error.strerror)
+    finally:
+        shutil.rmtree(probe, ignore_errors=True)
+    raise TerminalError(
+        f"{setting}: Spark runs on {place}, and {folder} is not a folder that it shares with the worker ({reason}). "
+        f"Set {setting} to a path on storage that both have mounted under the same name."
+    )

@@ -1,0 +1,225 @@
+"""The one Spark session of a worker: started when the first task needs it, again after it died, found by all tasks.
+
+Starting takes seconds and fetching jars may take minutes, so every method may block and none belongs on the event loop.
+A JVM that ends by itself takes all queries with it: their threads notice, ask ``failure`` for the reason, and the next
+task that starts brings up another JVM.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any
+
+from barnabas.connect.identifiers import ConnectorTaskId
+from barnabas.connect_spark.sessions.spark_settings import SparkSettings
+from barnabas.connect_spark.sessions.work_directory import open_work_directory
+from barnabas.spark.errors import SparkUnavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["EmbeddedSessions", "Sessions", "SparkStart", "embedded_conf", "session_conf"]
+
+log = logging.getLogger(__name__)
+
+_STOPPING = "the worker is stopping, so its Spark session is not started again"
+
+_CLOSE_WAIT_S = 1.0
+
+_STOP_TIMEOUT = "10s"
+"""How long stopping a query waits for its thread before it is given up."""
+
+_CONF = {
+    "spark.scheduler.mode": "FAIR",  # A pool for each connector: a large batch of one does not hold up the others.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "true",  # As names in Kafka's records are: id and ID are two fields.
+    "spark.sql.legacy.codingErrorAction": "true",  # What is no text is replaced, as by Kafka's deserializers.
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",  # Plans of micro-batches are small; planning them again costs more.
+    "spark.sql.streaming.stopTimeout": _STOP_TIMEOUT,
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.maxConcurrentOutputFileWriters": "64",  # Files by topic or hour are written without sorting first.
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # What polled sources have read is decoded where it is written, and not in the driver, row by row.
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
+}
+
+_EMBEDDED_CONF = {
+    # Beside each file Hadoop would write one with checksums, which nobody moves or looks at: files have their own.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    # Files are for the worker's user and group: Hadoop gives them a mode of its own, whatever the process's umask is.
+    "spark.hadoop.fs.permissions.umask-mode": "027",
+}
+
+_JAVA_OPTIONS = (
+    "-XX:Tier4InvocationThreshold=30000 -XX:Tier4MinInvocationThreshold=5000 "
+    "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=200000"
+)
+"""The optimizing compiler waits until something has run six times as often as it does by itself. Otherwise it takes
+almost as much CPU as the first million records; if it waits twenty times as long, they take more than is saved."""
+
+_DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+
+_DELTA_CONF = {
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",  # Of 50, each batch would pay for: tables' logs are short.
+}
+
+
+class Sessions:
+    """What tasks get their session from. Every method may be called from any thread."""
+
+    def of(self, task: ConnectorTaskId) -> Sessions:
+        """Where a task gets it from: all of them share one, or each has its own."""
+        return self
+
+    def session(self) -> SparkSession:
+        """The session, started first if there is none. Raises SparkUnavailable."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """The task is over, perhaps while its thread still waits for ``session``. Waits for nothing."""
+
+    def failure(self) -> str | None:
+        """Why a session that was there has ended, None while all is well."""
+        raise NotImplementedError
+
+    def abandon(self, reason: str) -> None:
+        """End the session now, with whatever runs on it."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+def session_conf(settings: SparkSettings) -> dict[str, str]:
+    conf = {**_CONF, **settings.conf}
+    if settings.has_delta:
+        extensions = conf.get("spark.sql.extensions", "")
+        if _DELTA_EXTENSION not in extensions:
+            conf["spark.sql.extensions"] = ",".join(filter(None, (extensions, _DELTA_EXTENSION)))
+        conf = {**_DELTA_CONF, **conf}
+    return conf
+
+
+def embedded_conf(settings: SparkSettings) -> dict[str, str]:
+    """Of a session whose JVM is ours. Of two equal options of Java's the later one counts, which is the user's."""
+    conf = {**_EMBEDDED_CONF, **session_conf(settings)}
+    given = conf.get("spark.driver.extraJavaOptions", "")
+    return {**conf, "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} {given}".strip()}
+
+
+SparkStart = Callable[[ExitStack, SparkSettings], "tuple[SparkSession, Callable[[], int | None]]"]
+"""Starts a session whose end is put on the stack; the second tells the exit status of its JVM, None while it runs."""
+
+
+class EmbeddedSessions(Sessions):
+    """A JVM of our own: with ``local[*]`` it does the work, with ``spark://`` it is the driver of the cluster."""
+
+    def __init__(self, settings: SparkSettings, *, start: SparkStart | None = None) -> None:
+        self._settings = settings
+        self._start = start or _start_embedded
+        self._lock = threading.Lock()
+        self._stack: ExitStack | None = None
+        self._session: SparkSession | None = None
+        self._exit_status: Callable[[], int | None] = lambda: None
+        self._reason: str | None = None
+        self._is_closed = False
+
+    def session(self) -> SparkSession:
+        with self._lock:
+            if self._is_closed:
+                raise SparkUnavailable(_STOPPING)
+            if self._session is not None and self._exit_status() is not None:
+                log.warning("%s; it is started again", self.failure())
+                self._end()
+            if self._session is None:
+                self._reason = None
+                stack = ExitStack()
+                try:
+                    self._session, self._exit_status = self._start(stack, self._settings)
+                except BaseException:
+                    with suppress(Exception):
+                        stack.close()
+                    raise
+                self._stack = stack
+                if self._is_closed:
+                    self._end()
+                    raise SparkUnavailable(_STOPPING)
+            return self._session
+
+    def failure(self) -> str | None:
+        if self._reason is not None:
+            return self._reason
+        status = self._exit_status() if self._session is not None else None
+        if status is None:
+            return None
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        return f"Spark's JVM {how}; its log is in {self._settings.directory}"
+
+    def abandon(self, reason: str) -> None:
+        with self._lock:
+            if self._session is not None:
+                log.error("the Spark session is ended: %s", reason)
+                self._end()
+                self._reason = reason
+
+    def close(self) -> None:
+        """A session that is being started is not waited for: who starts it ends it, or the end of this process does."""
+        self._is_closed = True
+        if not self._lock.acquire(timeout=_CLOSE_WAIT_S):
+            log.info("a Spark session that is being started is given up")
+            return
+        try:
+            self._end()
+        finally:
+            self._lock.release()
+
+    def _end(self) -> None:
+        stack, self._stack, self._session = self._stack, None, None
+        self._exit_status = lambda: None
+        if stack is not None:
+            with suppress(Exception):  # Its JVM may be gone.
+                stack.close()
+
+
+def _start_embedded(
+    stack: ExitStack, settings: SparkSettings, environment: Mapping[str, str] = os.environ
+) -> tuple[SparkSession, Callable[[], int | None]]:
+    for package in ("pyspark", "pyarrow", "pandas"):
+        if importlib.util.find_spec(package) is None:
+            raise SparkUnavailable(
+                f"tasks run on Spark, and {package} is missing: pip install 'barnabas[connect,spark]'"
+            )
+    from barnabas.spark.connector_jars import avro_jars, cache_directory, connector_jars, delta_jars
+    from barnabas.spark.java_runtime import find_java
+    from barnabas.spark.spark_session import spark_session
+
+    java = find_java(environment)
+    jars = connector_jars(cache_directory(environment), java, log.info)
+    if settings.has_avro:  # Now or never: a session takes no further jars.
+        jars += avro_jars(cache_directory(environment), java, log.info)
+    if settings.has_delta:
+        jars += delta_jars(cache_directory(environment), java, log.info)
+    open_work_directory(settings.directory)
+    context = spark_session(
+        "barnabas-connect",
+        master=settings.master,
+        jars=jars,
+        java=java,
+        work=settings.directory,
+        settings=embedded_conf(settings),
+        host=None if settings.is_cluster else "127.0.0.1",
+    )
+    session = stack.enter_context(context)
+    gateway: Any = session.sparkContext._gateway
+    return session, gateway.proc.poll

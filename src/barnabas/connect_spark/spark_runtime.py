@@ -1,0 +1,222 @@
+"""TaskRuntime on Spark: tasks are threads with a query each, all on one session.
+
+The event loop leaves wishes and hears events; nothing here makes it wait. Of each task there is one at a time: it is
+forgotten only after its last event was told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from barnabas.common.errors import invariant
+from barnabas.connect.decide.tasks.task_progress import QueryPlan, TaskProgress
+from barnabas.connect.decide.tasks.task_runtime import (
+    OffsetStore,
+    TaskEvent,
+    TaskFailed,
+    TaskListener,
+    TaskPaused,
+    TaskRunning,
+    TaskStart,
+    TaskStopped,
+    TopicsUsed,
+)
+from barnabas.connect.identifiers import ConnectorTaskId, TargetState
+from barnabas.connect.metrics.task_metrics import TaskFigures
+from barnabas.connect.plugins.api import Connector, SinkTask, SourceTask, TerminalError
+from barnabas.connect_spark.queries.query_progress import progress_of
+from barnabas.connect_spark.queries.record_path import ConverterPath, RecordPath
+from barnabas.connect_spark.queries.sink_query import SinkProgram
+from barnabas.connect_spark.queries.source_query import SourceProgram
+from barnabas.connect_spark.queries.task_query import QueryProgram, TaskQuery
+from barnabas.connect_spark.queries.task_spec import TaskSpec, WorkerTaskContext, new_figures
+from barnabas.connect_spark.sessions.remote_session import RemoteSessions
+from barnabas.connect_spark.sessions.spark_settings import SparkSettings
+from barnabas.connect_spark.sessions.work_directory import open_work_directory
+from barnabas.connect_spark.sessions.worker_session import EmbeddedSessions, Sessions
+
+__all__ = ["RecordPaths", "SparkTaskRuntime"]
+
+log = logging.getLogger(__name__)
+
+_WRITE_OFFSETS_TIMEOUT_S = 60
+
+ConnectorClasses = Callable[[Mapping[str, str]], type[Connector]]
+"""The class that a connector's settings name. Raises if there is none."""
+
+RecordPaths = Callable[[Mapping[str, str], Mapping[str, str]], RecordPath]
+
+
+class SparkTaskRuntime:
+    """The TaskRuntime of a worker."""
+
+    def __init__(
+        self,
+        worker_config: Mapping[str, str],
+        offsets: OffsetStore,
+        connector_class: ConnectorClasses,
+        *,
+        worker_id: str,
+        sessions: Sessions | None = None,
+        record_path: RecordPaths = ConverterPath,
+        client_properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Made on the loop on which listeners are called. ``client_properties`` are those of the worker's own clients.
+        Raises ConfigException."""
+        self.settings = SparkSettings.of(worker_config, worker_id=worker_id)
+        self._worker_config = worker_config
+        self._offsets = offsets
+        self._connector_class = connector_class
+        self._record_path = record_path
+        self._sessions = sessions or self._make_sessions(dict(client_properties or {}))
+        self._stop_timeout_s = int(worker_config.get("task.shutdown.graceful.timeout.ms", "5000")) / 1000
+        self._loop = asyncio.get_running_loop()
+        self._tasks: dict[ConnectorTaskId, tuple[TaskQuery, asyncio.Event]] = {}
+        self._figures: dict[ConnectorTaskId, TaskFigures] = {}
+
+    # ---- TaskRuntime
+
+    async def start_task(self, start: TaskStart, listener: TaskListener) -> None:
+        invariant(start.task not in self._tasks, f"task {start.task} is started while it is here")
+        ended = asyncio.Event()
+        figures = self._figures[start.task] = new_figures()
+
+        def heard(event: TaskEvent) -> None:
+            if isinstance(event, TaskStopped | TaskFailed):
+                self._tasks.pop(start.task, None)
+                self._figures.pop(start.task, None)
+            elif isinstance(event, TaskRunning | TaskPaused):
+                figures.is_in_state("running" if isinstance(event, TaskRunning) else "paused")
+            try:
+                listener(event)
+            finally:
+                if isinstance(event, TaskStopped | TaskFailed):
+                    ended.set()
+
+        sessions = self._sessions.of(start.task)
+        query = TaskQuery(
+            start.task,
+            {**start.connector_config, **start.task_config},
+            lambda: self._program(start, sessions, figures, lambda event: self._tell(heard, event)),
+            sessions,
+            lambda event: self._tell(heard, event),
+            target_state=start.target_state,
+            stop_timeout_s=self._stop_timeout_s,
+        )
+        self._tasks[start.task] = (query, ended)
+        query.begin()
+
+    async def stop_tasks(self, tasks: Sequence[ConnectorTaskId]) -> None:
+        stopping = [self._tasks[each] for each in tasks if each in self._tasks]
+        for query, _ in stopping:
+            query.wish(TargetState.STOPPED)
+        for _, ended in stopping:
+            await ended.wait()
+
+    async def pause_task(self, task: ConnectorTaskId) -> None:
+        if task in self._tasks:
+            self._tasks[task][0].wish(TargetState.PAUSED)
+
+    async def resume_task(self, task: ConnectorTaskId) -> None:
+        if task in self._tasks:
+            self._tasks[task][0].wish(TargetState.STARTED)
+
+    async def close(self) -> None:
+        await self.stop_tasks(list(self._tasks))
+        await asyncio.to_thread(self._sessions.close)
+
+    # ---- TaskInsight
+
+    def task_progress(self, task: ConnectorTaskId) -> TaskProgress | None:
+        found = self._figures.get(task)
+        return None if found is None else progress_of(found)
+
+    async def query_plan(self, task: ConnectorTaskId) -> QueryPlan | None:
+        found = self._tasks.get(task)
+        return None if found is None else await asyncio.to_thread(found[0].plan)
+
+    # ---- MeasuredTasks
+
+    def figures(self, task: ConnectorTaskId) -> TaskFigures | None:
+        return self._figures.get(task)
+
+    # ---- on a task's thread
+
+    def _tell(self, heard: Callable[[TaskEvent], None], event: TaskEvent) -> None:
+        try:
+            self._loop.call_soon_threadsafe(heard, event)
+        except RuntimeError:
+            log.debug("nobody hears any more that %s", event)  # The loop has ended, and with it the worker.
+
+    def _make_sessions(self, client_properties: Mapping[str, str]) -> Sessions:
+        if not self.settings.is_connect:
+            return EmbeddedSessions(self.settings)
+
+        def cluster_id() -> str:
+            from barnabas.clients.admin import AdminClient
+
+            with AdminClient.sync(properties=client_properties) as admin:
+                return admin.describe_cluster().cluster_id or ""
+
+        return RemoteSessions(self.settings, self._worker_config.get("group.id", ""), cluster_id)
+
+    def _program(
+        self, start: TaskStart, sessions: Sessions, figures: TaskFigures, report: Callable[[TaskEvent], None]
+    ) -> QueryProgram:
+        open_work_directory(self.settings.directory)
+        spec = TaskSpec(
+            start.task,
+            start.connector_config,
+            start.task_config,
+            self._worker_config,
+            self.settings.directory / "tasks" / _folder_name(start.task),
+            lambda rows, took_ms: figures.has_done(rows, took_ms),
+            figures,
+            start.work,
+        )
+        connector = self._connector_class(start.connector_config)
+        config = {**start.connector_config, **start.task_config}
+        context = WorkerTaskContext(
+            start.task.connector,
+            start.task.task,
+            start.task_config,
+            connector.config_def.parse(config),
+            lambda partition: self._offsets.source_offset(start.task.connector, partition),
+            spec.empty_scratch(),
+        )
+        path = self._record_path(start.connector_config, self._worker_config)
+        task = connector.task_class(context)
+        if isinstance(task, SinkTask):
+            return SinkProgram(spec, task, path)
+        if isinstance(task, SourceTask):
+            return SourceProgram(
+                spec,
+                task,
+                path,
+                context.source_offset,
+                lambda offsets: self._write_offsets(start.task, offsets),
+                lambda topics: report(TopicsUsed(start.task, topics)),
+            )
+        raise TerminalError(
+            f"{type(task).__name__}, the task_class of {connector.__name__}, is neither a SourceTask nor a SinkTask"
+        )
+
+    def _write_offsets(
+        self, task: ConnectorTaskId, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> None:
+        writing = self._offsets.write_source_offsets(task.connector, offsets)
+        asyncio.run_coroutine_threadsafe(_awaited(writing), self._loop).result(_WRITE_OFFSETS_TIMEOUT_S)
+
+
+async def _awaited(writing: Any) -> None:
+    await writing
+
+
+def _folder_name(task: ConnectorTaskId) -> str:
+    """Names of connectors may have any character; those of two connectors must not meet."""
+    safe = re.sub(r"[^A-Za-z0-9._-]", lambda found: f"%{ord(found[0]):02x}", str(task))
+    return safe if not safe.startswith(".") else f"%2e{safe[1:]}"

@@ -1,0 +1,1 @@
+"""Transforms and predicates as DataFrame expressions."""

@@ -1,0 +1,52 @@
+"""Fields of a struct on their way into another one: their values, with or without defaults, and the new schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from barnabas.connect_spark.converters.connect_schema import ConnectSchema, DataException, Field
+from barnabas.connect_spark.converters.json_decoding import default_literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from barnabas.connect_spark.transforms.transform import Settings
+
+__all__ = ["default_within", "duplicate", "replaces_null", "struct_like", "with_default", "with_defaults"]
+
+
+def replaces_null(settings: Settings) -> bool:
+    """Whether a field that is null is read as its default."""
+    return bool(settings["replace.null.with.default"])
+
+
+def with_default(field: ConnectSchema, column: Column, replaces: bool) -> Column:
+    """What reading a field gives: its default where it is null, if the transform is set to take that."""
+    return column if field.default is None or not replaces else F.coalesce(column, default_literal(field))
+
+
+def with_defaults(fields: Iterable[Field], columns: Mapping[str, Column], replaces: bool) -> dict[str, Column]:
+    """The same for many fields, by their names."""
+    return {each.name: with_default(each.schema, columns[each.name], replaces) for each in fields}
+
+
+def default_within(field: ConnectSchema, parent: Column, column: Column, *, replaces: bool) -> Column:
+    """As ``with_default``, for a field of a nested struct. Where there is no struct, no default is read either."""
+    found = with_default(field, column, replaces)
+    return found if found is column else F.when(parent.isNotNull(), found)
+
+
+def struct_like(schema: ConnectSchema, fields: tuple[Field, ...]) -> ConnectSchema:
+    """A new struct with the name, version, documentation and parameters of another one: required, without default."""
+    return replace(schema, fields=fields, optional=False, default=None)
+
+
+def duplicate(name: str) -> DataException:
+    return DataException(
+        f"Cannot create field because of field name duplication {name}",
+        "org.apache.kafka.connect.errors.SchemaBuilderException",
+    )

@@ -1,0 +1,128 @@
+"""Read a coordinator's partition from its first record to its end, in steps that leave room for others.
+
+A batch of a transaction carries its producer's id, so that the shard can hold its records back until the marker
+comes. Tombstones are replayed like everything else: compaction may not have been here yet.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Generic, Protocol, TypeVar
+
+from barnabas.common.errors import ApiException, InvariantViolated
+from barnabas.coordinator.coordinator_runtime import CoordinatorRuntime, CoordinatorShard
+from barnabas.protocol.control_record import ControlRecordType, control_record_type
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.record_batch import NO_PRODUCER_ID, BatchView, iter_batches
+
+__all__ = ["CoordinatorLoader", "LogReader"]
+
+STEP_BYTES = 262_144
+"""How much is read in one step: some milliseconds of work, during which nobody else is served."""
+
+log = logging.getLogger(__name__)
+
+S = TypeVar("S", bound=CoordinatorShard)
+
+
+class LogReader(Protocol):
+    """A partition's log as its leader reads it."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    def read_batches(self, offset: int, max_bytes: int) -> bytes | memoryview:
+        """Whole batches from the one that holds ``offset``; at least one, nothing at the end of the log."""
+        ...
+
+
+class CoordinatorLoader(Generic[S]):
+    """``step`` until it says that it is done; not before the high watermark is at ``awaited_offset``, if there is one.
+
+    What a leader before this one wrote may not be committed yet. It is shown to nobody before it is.
+    """
+
+    def __init__(
+        self,
+        runtime: CoordinatorRuntime[S],
+        partition: int,
+        shard: S,
+        reader: LogReader,
+        *,
+        buffer_size: int = STEP_BYTES,
+    ) -> None:
+        self._runtime = runtime
+        self.partition = partition
+        self._shard = shard
+        self._reader = reader
+        self._buffer_size = buffer_size
+        self._offset = reader.log_start_offset
+        self.record_count = 0
+        self.awaited_offset: int | None = None
+
+    def step(self, now_ms: int) -> bool:
+        """Replay one buffer of batches; True when the partition is loaded, has failed or is no longer ours."""
+        self.awaited_offset = None
+        if not self._runtime.is_loading_into(self.partition, self._shard):
+            return True
+        try:
+            if self._offset < self._reader.log_end_offset and self._replay(now_ms):
+                return False
+            if self._reader.high_watermark < self._offset:
+                self.awaited_offset = self._offset
+                return False
+        except (DecodeError, ApiException, InvariantViolated) as error:
+            log.error(
+                "Coordinator partition %d can't be loaded, its record at or after offset %d can't be read: %s",
+                self.partition,
+                self._offset,
+                error,
+            )
+            self._runtime.fail_loading(self.partition, self._shard)
+            return True
+        if self._runtime.finish_loading(self.partition, self._shard, self._reader.high_watermark, now_ms):
+            if self.record_count:
+                log.info("Loaded coordinator partition %d: %d records", self.partition, self.record_count)
+        return True
+
+    def run(self, now_ms: int) -> None:
+        """``step`` as far as the high watermark lets it."""
+        while not self.step(now_ms) and self.awaited_offset is None:
+            pass
+
+    def _replay(self, now_ms: int) -> bool:
+        """Whether the read brought anything."""
+        start = self._offset
+        for batch in iter_batches(self._reader.read_batches(start, self._buffer_size)):
+            if batch.next_offset > self._offset:
+                if batch.is_control:
+                    self._replay_control(batch, now_ms)
+                else:
+                    self._replay_records(batch, now_ms)
+                self._offset = batch.next_offset
+        return self._offset > start
+
+    def _replay_control(self, batch: BatchView, now_ms: int) -> None:
+        for record in batch.records():
+            kind = control_record_type(record.key)
+            if kind in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
+                self._shard.replay_end_transaction_marker(
+                    batch.producer_id, committed=kind is ControlRecordType.COMMIT, now_ms=now_ms
+                )
+
+    def _replay_records(self, batch: BatchView, now_ms: int) -> None:
+        shard = self._shard
+        producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
+        for record in batch.records():
+            if record.key is None:
+                continue
+            decoded = shard.decode(record.key, record.value)
+            if decoded is not None:
+                shard.replay(decoded, record.offset, producer_id, now_ms)
+            self.record_count += 1

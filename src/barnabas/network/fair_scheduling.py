@@ -1,0 +1,190 @@
+"""Work that takes long, shared fairly between those who cause it: an owner with much of it waits for itself.
+
+``FairThreads`` is for work that needs nothing of the loop (decoding, checking batches), ``FairTurns`` for what has to
+happen on the loop: one at a time, and after each a pause in proportion, so that short requests of others always find
+room. Both serve owners in turn. What was cancelled meanwhile, because its client has gone, is never begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from time import perf_counter
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from barnabas.common.errors import ApiException
+from barnabas.common.exception_frames import forget_frames
+from barnabas.protocol.errors import DecodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+    from concurrent.futures import Executor
+    from types import TracebackType
+
+__all__ = ["FairQueue", "FairThreads", "FairTurns", "Turn", "pause_after"]
+
+T = TypeVar("T")
+
+_ANSWERS = (ApiException, DecodeError)
+"""What work raises to refuse a client; everything else is a fault, and its traceback goes to the log."""
+_PAUSE_RATIO = 2.0
+"""Long requests take at most a third of the loop's time."""
+_PAUSE_S_MAX = 0.5
+
+
+def pause_after(busy_s: float, ratio: float = _PAUSE_RATIO) -> float:
+    """Seconds that are left to others after long work, in proportion to what it took."""
+    return min(busy_s * ratio, _PAUSE_S_MAX)
+
+
+class FairQueue(Generic[T]):
+    """First in, first out for one owner; the owners in turn."""
+
+    __slots__ = ("_by_owner",)
+
+    def __init__(self) -> None:
+        self._by_owner: dict[Hashable, deque[T]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_owner)
+
+    def put(self, owner: Hashable, item: T) -> None:
+        items = self._by_owner.get(owner)
+        if items is None:
+            self._by_owner[owner] = items = deque()
+        items.append(item)
+
+    def pop(self) -> T:
+        """The next item; its owner goes to the end of the line."""
+        owner = next(iter(self._by_owner))
+        items = self._by_owner.pop(owner)
+        item = items.popleft()
+        if items:
+            self._by_owner[owner] = items
+        return item
+
+
+class FairThreads:
+    """A few threads. They start with the first work, and belong to the loop that brings it."""
+
+    def __init__(self, count: int, name: str) -> None:
+        self._count = count
+        self._name = name
+        self._running = 0
+        self._waiting: FairQueue[tuple[asyncio.Future[object], Callable[[], object]]] = FairQueue()
+        self._executor: Executor | None = None
+
+    async def run(self, owner: Hashable, work: Callable[[], T]) -> T:
+        """What ``work`` returns or raises."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[object] = loop.create_future()
+        self._waiting.put(owner, (done, work))
+        self._start_some(loop)
+        try:
+            return await done  # type: ignore[return-value]
+        finally:
+            del done, work  # What was raised knows this frame: nothing large may wait for the garbage collector.
+
+    def close(self) -> None:
+        """End the threads; work that has not begun is dropped."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=True, cancel_futures=True)
+            self._executor = None
+
+    def _start_some(self, loop: asyncio.AbstractEventLoop) -> None:
+        while self._running < self._count and self._waiting:
+            done, work = self._waiting.pop()
+            if done.cancelled():
+                continue
+            if self._executor is None:
+                from concurrent.futures import ThreadPoolExecutor  # A node that has no long work never loads it.
+
+                self._executor = ThreadPoolExecutor(self._count, self._name)
+            self._running += 1
+            running = asyncio.ensure_future(loop.run_in_executor(self._executor, work))
+            running.add_done_callback(lambda ended, done=done: self._ended(loop, ended, done))  # type: ignore[misc]
+
+    def _ended(
+        self, loop: asyncio.AbstractEventLoop, ended: asyncio.Future[object], done: asyncio.Future[object]
+    ) -> None:
+        self._running -= 1
+        if ended.cancelled():
+            done.cancel()
+        else:
+            failure = ended.exception()
+            if done.cancelled():
+                pass
+            elif failure is not None:
+                if isinstance(failure, _ANSWERS):
+                    forget_frames(failure)
+                done.set_exception(failure)
+            else:
+                done.set_result(ended.result())
+        self._start_some(loop)
+
+
+class Turn:
+    """One turn: entered when it is this one's, left as soon as the loop has done its part."""
+
+    __slots__ = ("_owner", "_turns", "busy_s")
+
+    def __init__(self, turns: FairTurns, owner: Hashable) -> None:
+        self._turns = turns
+        self._owner = owner
+        self.busy_s = 0.0
+        """How long it held the loop: to be added up by who takes the turn."""
+
+    async def __aenter__(self) -> Turn:
+        await self._turns.enter(self._owner)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._turns.leave(self.busy_s)
+
+    def held_since(self, began: float) -> float:
+        """The loop was held from ``began`` (``perf_counter``) until now: for so many seconds."""
+        held_s = perf_counter() - began
+        self.busy_s += held_s
+        return held_s
+
+
+class FairTurns:
+    """Lets one long request at a time use the loop. ``pause_ratio`` 0: without a pause after it."""
+
+    def __init__(self, *, pause_ratio: float = _PAUSE_RATIO) -> None:
+        self._pause_ratio = pause_ratio
+        self._is_taken = False
+        self._waiting: FairQueue[asyncio.Future[None]] = FairQueue()
+
+    def turn(self, owner: Hashable) -> Turn:
+        return Turn(self, owner)
+
+    async def enter(self, owner: Hashable) -> None:
+        if not self._is_taken:
+            self._is_taken = True
+            return
+        called = asyncio.get_running_loop().create_future()
+        self._waiting.put(owner, called)
+        try:
+            await called
+        except asyncio.CancelledError:
+            if called.done() and not called.cancelled():
+                self.leave(0.0)  # Its turn had just come.
+            raise
+
+    def leave(self, busy_s: float) -> None:
+        pause_s = pause_after(busy_s, self._pause_ratio)
+        if pause_s > 0:
+            asyncio.get_running_loop().call_later(pause_s, self._call_next)
+        else:
+            self._call_next()
+
+    def _call_next(self) -> None:
+        while self._waiting:
+            called = self._waiting.pop()
+            if not called.done():
+                called.set_result(None)
+                return
+        self._is_taken = False

@@ -1,0 +1,38 @@
+"""The long work of a node, of all of its listeners together: threads and turns, and whose work it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.network.fair_scheduling import FairThreads, FairTurns
+from barnabas.security.principal import ANONYMOUS
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["LongWork", "work_owner"]
+
+_THREADS = 2
+
+
+def work_owner(context: RequestContext) -> Hashable:
+    """Who shares with others: a principal, or the host of a client that has not said who it is."""
+    return context.client_host if context.principal == ANONYMOUS else context.principal
+
+
+class LongWork:
+    """``threads`` decode and check. Turns on the loop are taken by brokers and by clients apart from each other."""
+
+    def __init__(self) -> None:
+        self.threads = FairThreads(_THREADS, "long-work")
+        self._of_brokers = FairTurns(pause_ratio=0.0)
+        self._of_clients = FairTurns()
+
+    def turns(self, *, is_peer: bool) -> FairTurns:
+        return self._of_brokers if is_peer else self._of_clients
+
+    def close(self) -> None:
+        """No request is answered any more."""
+        self.threads.close()

@@ -1,0 +1,44 @@
+"""An answer that takes long to make is made in steps, between which everybody else is served.
+
+One at a time: others wait for their turn before they begin, so that what they need meanwhile is there once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from barnabas.common.long_response import LongAnswer
+
+__all__ = ["serve_others", "worked_out"]
+
+A = TypeVar("A", bound="LongAnswer")
+
+_queues: WeakKeyDictionary[AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+
+async def serve_others() -> None:
+    """Between two steps: everything that is ready runs, and what has come from sockets meanwhile.
+
+    The loop runs what is ready before what it reads. Who waits once is ready again before the next request is read,
+    which then waits for a whole step more.
+    """
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+
+async def worked_out(answer: A) -> A:
+    """The same answer, when all of its steps are done."""
+    loop = asyncio.get_running_loop()
+    async with _queues.setdefault(loop, asyncio.Lock()):
+        is_going_on = True
+        while is_going_on:
+            began = loop.time()
+            is_going_on = answer.advance()
+            answer.busy_s += loop.time() - began
+            await serve_others()
+    return answer

@@ -1,0 +1,1 @@
+"""Where replicas and leaders should be: pure algorithms over a model of the cluster."""

@@ -1,0 +1,202 @@
+"""What is to be moved so that brokers have equally much to do, or so that some of them have nothing left.
+
+``rebalance`` goes by these rules, the first ones being stronger, and moves nothing that they don't ask for:
+
+1. each partition keeps its number of replicas, on brokers that are alive, and on as many racks as it can;
+2. each topic equally on all brokers, then all topics together: counts differ by one at most;
+3. the bytes of a broker are near the mean (by a tenth of it), if that can be had without breaking 2, and without
+   copying more than four bytes for each byte of difference that goes away;
+4. preferred leaders equally on all brokers, by topic and together. That copies nothing.
+
+``drain`` replaces what is on the brokers that are to be empty, and nothing else, with the same aims.
+
+The third and fourth are aims, not promises. The same question has the same answer. Moves come in the order in which
+they were chosen, and each was chosen by where replicas are then: planning again after some of them were made goes on
+from there. What counts ask for is exactly the rest of them; for bytes it may be another few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import partial
+from itertools import islice
+
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.placement.cluster_model import Candidates, ClusterState, Move, Placement, unequal_pairs
+from barnabas.placement.leader_balance import balance_leaders
+
+__all__ = ["BYTES_APART_MIN", "drain", "rebalance"]
+
+BYTES_APART_MIN = 16 << 20
+"""Brokers whose bytes differ by less are equal: it is a part of a segment."""
+_TOLERANCE = 0.1
+_PRICE = 0.25
+_TRIED_SWAPS = 32
+
+
+def rebalance(state: ClusterState) -> list[Move]:
+    """``state.fixed`` partitions count, and stay."""
+    placement = Placement(state)
+    for partition in placement.movable:
+        _use_more_racks(placement, partition)
+    topics = dict.fromkeys(each.topic for each in placement.movable)
+    made = -1
+    while made != placement.replaced_count:  # Where racks stand in the way, one step can open the way for another.
+        made = placement.replaced_count
+        for topic in topics:
+            _balance_topic(placement, topic)
+        _balance_counts(placement)
+        _balance_bytes(placement)
+    balance_leaders(placement, placement.movable)
+    return placement.moves()
+
+
+def drain(state: ClusterState, leaving: Collection[int]) -> list[Move]:
+    """``state.racks`` has the brokers that replicas may go to. Raises ValueError if these are too few for a partition.
+
+    Where the preferred leader leaves, replicas that stay and new ones are equally good.
+    """
+    placement = Placement(state)
+    touched = [each for each in placement.movable if not set(leaving).isdisjoint(placement.replicas[each])]
+    for partition in touched:
+        for old in [each for each in placement.replicas[partition] if each in leaving]:
+            free = [each for each in placement.brokers if each not in (*placement.replicas[partition], *leaving)]
+            if not free:
+                count = len(placement.replicas[partition])
+                raise ValueError(f"{partition} has {count} replicas, and no other broker is left for the one on {old}")
+            new = min(
+                free,
+                key=lambda each: (
+                    placement.same_rack(partition, each, old),
+                    *placement.load(partition.topic, each),
+                ),
+            )
+            placement.replace(partition, old, new)
+    balance_leaders(placement, touched)
+    return placement.moves()
+
+
+def _use_more_racks(placement: Placement, partition: TopicPartition) -> None:
+    racks, topic = placement.state.racks, partition.topic
+    while True:
+        brokers = placement.replicas[partition]
+        crowded = [each for each in brokers if each in placement.brokers and placement.same_rack(partition, each)]
+        used = {racks.get(each) for each in brokers}
+        better = [each for each in placement.brokers if racks[each] not in used]
+        if not crowded or not better:
+            return
+        old = max(crowded, key=lambda each: placement.load(topic, each))
+        placement.replace(partition, old, min(better, key=lambda each: placement.load(topic, each)))
+
+
+def _balance_topic(placement: Placement, topic: str) -> None:
+    candidates = Candidates(placement, placement.can_replace, topic)
+
+    def ordered() -> list[int]:
+        return sorted(placement.brokers, key=lambda each: placement.load(topic, each))
+
+    _hand_over(placement, candidates, placement.topic_counts[topic].__getitem__, ordered)
+
+
+def _balance_counts(placement: Placement) -> None:
+    """No topic becomes less equal by it."""
+    candidates = Candidates(placement, partial(_evens_topic, placement))
+
+    def ordered() -> list[int]:
+        return sorted(placement.brokers, key=lambda each: (placement.bytes[each], each))
+
+    _hand_over(placement, candidates, placement.count, ordered)
+
+
+def _hand_over(
+    placement: Placement, candidates: Candidates, count: Callable[[int], int], ordered: Callable[[], list[int]]
+) -> None:
+    """From brokers with many to those with few, as long as they differ by two and something fits."""
+    in_vain: set[tuple[int, int]] = set()
+
+    def step() -> bool:
+        for full, empty in unequal_pairs(ordered(), count):
+            if (full, empty) in in_vain:
+                continue
+            gap = placement.bytes[full] - placement.bytes[empty]
+            partition = candidates.take(full, empty, gap // 2)
+            if partition is not None:
+                placement.replace(partition, full, empty)
+                return True
+            in_vain.add((full, empty))
+        return False
+
+    while step():
+        pass
+
+
+def _evens_topic(placement: Placement, partition: TopicPartition, full: int, empty: int) -> bool:
+    counts = placement.topic_counts[partition.topic]
+    return counts[full] > counts[empty] and placement.can_replace(partition, full, empty)
+
+
+def _balance_bytes(placement: Placement) -> None:
+    if not placement.brokers:
+        return
+    mean = sum(placement.bytes[each] for each in placement.brokers) / len(placement.brokers)
+    low, high = mean * (1 - _TOLERANCE), mean * (1 + _TOLERANCE)
+    in_vain: set[tuple[int, int]] = set()
+
+    def step() -> bool:
+        for full, empty in unequal_pairs(placement.brokers, placement.bytes.__getitem__, BYTES_APART_MIN):
+            if (full, empty) in in_vain or (placement.bytes[full] <= high and placement.bytes[empty] >= low):
+                continue
+            there, back = _best_exchange(placement, full, empty)
+            if there is None:
+                in_vain.add((full, empty))
+                continue
+            placement.replace(there, full, empty)
+            if back is not None:
+                placement.replace(back, empty, full)
+            in_vain.difference_update([pair for pair in in_vain if not {full, empty}.isdisjoint(pair)])
+            return True
+        return False
+
+    while step():
+        pass
+
+
+def _best_exchange(placement: Placement, full: int, empty: int) -> tuple[TopicPartition | None, TopicPartition | None]:
+    """What goes from the full broker to the empty one, and what comes back; nothing if no exchange is worth it."""
+    excess = (placement.bytes[full] - placement.bytes[empty]) // 2
+    best: tuple[float, TopicPartition, TopicPartition | None] | None = None
+
+    def consider(there: TopicPartition, back: TopicPartition | None) -> None:
+        nonlocal best
+        size, returned = placement.size(there), 0 if back is None else placement.size(back)
+        price = abs(excess - (size - returned)) + _PRICE * (size + returned)
+        if price < 0.95 * excess and (best is None or price < best[0]):
+            best = price, there, back
+
+    if placement.count(full) > placement.count(empty):
+        one = next((each for each in placement.near(full, excess) if _evens_topic(placement, each, full, empty)), None)
+        if one is not None:
+            consider(one, None)
+    for there in islice(placement.near(full, excess), _TRIED_SWAPS):
+        if not placement.can_replace(there, full, empty):
+            continue
+        wanted = max(0, placement.size(there) - excess)
+        back = next(
+            (
+                each
+                for each in islice(placement.near(empty, wanted), _TRIED_SWAPS)
+                if _can_swap(placement, there, each, full, empty)
+            ),
+            None,
+        )
+        if back is not None:
+            consider(there, back)
+    return (None, None) if best is None else best[1:]
+
+
+def _can_swap(placement: Placement, there: TopicPartition, back: TopicPartition, full: int, empty: int) -> bool:
+    if there == back or not placement.can_replace(back, empty, full):
+        return False
+    return there.topic == back.topic or (
+        _evens_topic(placement, there, full, empty) and _evens_topic(placement, back, empty, full)
+    )

@@ -1,0 +1,1 @@
+"""The access audit: log lines and the audit topic."""

@@ -1,0 +1,1 @@
+"""The broker's side of a node: replica fetchers and log directories."""

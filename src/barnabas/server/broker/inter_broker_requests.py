@@ -1,0 +1,47 @@
+"""Asks other brokers, over the listener that they use among each other, and in this broker's own name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from barnabas.common.errors import ApiException, ErrorCode
+
+if TYPE_CHECKING:
+    from barnabas.protocol.schema import Message
+    from barnabas.server.node_core import NodeCore
+
+__all__ = ["OtherBrokers"]
+
+
+class OtherBrokers:
+    """Implements the broker's port of the same name. It asks rarely: a connection serves one request."""
+
+    def __init__(self, core: NodeCore) -> None:
+        self._core = core
+
+    async def ask(self, broker_id: int, request: Message) -> Message:
+        """Raises BROKER_NOT_AVAILABLE, with the reason."""
+        from barnabas.clients.errors import ClientError
+        from barnabas.clients.network_client import NetworkClient
+        from barnabas.server.listeners.inter_broker_client_config import (
+            inter_broker_address,
+            inter_broker_client_config,
+        )
+        from barnabas.server.node_identity import NodeStartError
+
+        config = self._core.config
+        address = inter_broker_address(self._core.metadata.image.cluster, broker_id, config)
+        if address is None:
+            raise _unavailable(broker_id, f"it has no listener {config.inter_broker_listener_name}")
+        try:
+            async with NetworkClient(
+                inter_broker_client_config(config, client_id=f"broker-{config.node_id}")
+            ) as client:
+                connection = await client.connection_to(address)
+                return cast("Message", await connection.request(request))
+        except (ClientError, NodeStartError) as error:
+            raise _unavailable(broker_id, str(error)) from error
+
+
+def _unavailable(broker_id: int, why: str) -> ApiException:
+    return ApiException(ErrorCode.BROKER_NOT_AVAILABLE, f"Broker {broker_id} can't be asked: {why}")

@@ -1,0 +1,107 @@
+"""What is copied from one leader by one fetcher: over a lane with a session, and a second one for newcomers.
+
+A fetch waits at the leader until there is something to tell, for ``replica.fetch.wait.max.ms`` at most. Partitions that
+are to be followed meanwhile would have to wait as long, and everybody who waits for their records with them: after a
+failover, or when a topic is new. So they are fetched over a connection of their own, without a session, until the first
+lane's request comes back and the next one can name them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.server.broker.fetch_connection import FetchLane
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterator
+
+    from barnabas.broker.replication.fetcher_partitions import FetchedPartition
+    from barnabas.broker.replication.follower_replica import FollowerReplica
+    from barnabas.broker.replication.replica_fetcher import ReplicaFetcher
+    from barnabas.common.topic_partition import TopicPartition
+    from barnabas.server.broker.fetch_connection import LeaderAddress
+
+__all__ = ["LeaderSource"]
+
+
+class LeaderSource:
+    def __init__(self, leader: LeaderAddress, new_fetcher: Callable[[bool], ReplicaFetcher]) -> None:
+        """``new_fetcher`` is told whether it shall have a session."""
+        self._leader = leader
+        self._new_fetcher = new_fetcher
+        self._main = FetchLane(leader, new_fetcher(True), self._take_newcomers)
+        self._newcomers: FetchLane | None = None
+        self._is_started = False
+
+    def start(self) -> None:
+        self._is_started = True
+        self._main.start()
+
+    def end(self) -> list[asyncio.Task[None]]:
+        """The tasks that end now."""
+        tasks = [self._main.cancel(), self._end_newcomers()]
+        return [task for task in tasks if task is not None]
+
+    def follow(self, replica: FollowerReplica, leader_epoch: int) -> None:
+        name = replica.topic_partition
+        if self._main.is_waiting and not self._main.fetcher.is_following(replica, leader_epoch):
+            self._main.fetcher.stop(name)
+            lane = self._lane_of_newcomers()
+            lane.fetcher.follow(replica, leader_epoch)
+            lane.wake()
+        else:
+            if self._newcomers is not None:
+                self._newcomers.fetcher.stop(name)
+            self._main.fetcher.follow(replica, leader_epoch)
+            self._main.wake()
+
+    def stop(self, name: TopicPartition) -> None:
+        self._main.fetcher.stop(name)
+        if self._newcomers is not None:
+            self._newcomers.fetcher.stop(name)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is followed any more, and nothing was given up."""
+        fetchers = self._fetchers()
+        return all(each.is_empty and not each.failed for each in fetchers)
+
+    @property
+    def failed_count(self) -> int:
+        return sum(len(each.failed) for each in self._fetchers())
+
+    def partitions(self) -> Iterator[FetchedPartition]:
+        for fetcher in self._fetchers():
+            yield from list(fetcher.partitions)
+
+    def _fetchers(self) -> list[ReplicaFetcher]:
+        newcomers = self._newcomers
+        return [self._main.fetcher] if newcomers is None else [self._main.fetcher, newcomers.fetcher]
+
+    # --- newcomers
+
+    def _lane_of_newcomers(self) -> FetchLane:
+        if self._newcomers is None:
+            self._newcomers = FetchLane(self._leader, self._new_fetcher(False), _nothing)
+            if self._is_started:
+                self._newcomers.start()
+        return self._newcomers
+
+    def _take_newcomers(self) -> None:
+        """The first lane is free: its next request names them."""
+        newcomers = self._newcomers
+        if newcomers is None:
+            return
+        self._end_newcomers()
+        for partition in list(newcomers.fetcher.partitions):
+            self._main.fetcher.follow(partition.replica, partition.leader_epoch)
+        self._main.fetcher.failed.update(newcomers.fetcher.failed)
+
+    def _end_newcomers(self) -> asyncio.Task[None] | None:
+        newcomers, self._newcomers = self._newcomers, None
+        return None if newcomers is None else newcomers.cancel()
+
+
+def _nothing() -> None:
+    pass

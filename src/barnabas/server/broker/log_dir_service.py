@@ -1,0 +1,153 @@
+"""The log directories of a running broker: joins what notices failures, what handles them and what is told of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from functools import partial
+from typing import TYPE_CHECKING
+
+from barnabas.broker.directory_assignment_sender import DirectoryAssignmentSender
+from barnabas.broker.replica_directories import ReplicaDirectories
+from barnabas.broker.replication.directory_reports import DirectoryReports
+from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource
+from barnabas.server.node_identity import LogDirectoriesLost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from barnabas.broker.lifecycle import BrokerLifecycle
+    from barnabas.broker.ports import ControllerChannel
+    from barnabas.broker.replica_manager import ReplicaManager
+    from barnabas.common.topic_partition import TopicPartition
+    from barnabas.common.uuid import Uuid
+    from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
+    from barnabas.metadata.publisher import LoaderManifest
+    from barnabas.server.node_core import NodeCore
+    from barnabas.server.settings.dynamic_broker_config import SettingsChange
+
+__all__ = ["LogDirService"]
+
+_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+
+class LogDirService:
+    """A ``MetadataPublisher``, and an ``Effect`` of the dynamic settings."""
+
+    def __init__(
+        self, core: NodeCore, replicas: ReplicaManager, channel: ControllerChannel, lifecycle: BrokerLifecycle
+    ) -> None:
+        config = core.config
+        self._core = core
+        self._replicas = replicas
+        self._logs = replicas.logs
+        self._lifecycle = lifecycle
+        self._reports: DirectoryReports = lifecycle.directory_reports
+        self._loop = asyncio.get_running_loop()
+        self.directories = ReplicaDirectories(
+            replicas,
+            core.clock,
+            bytes_per_second=self._bytes_per_second,
+            window_count=config.alter_log_dirs_replication_quota_window_num,
+            window_ms=config.alter_log_dirs_replication_quota_window_size_seconds * 1000,
+        )
+        self.directories.is_assignment_supported = self._is_assignment_supported
+        replicas.directories = self.directories
+        self._sender = DirectoryAssignmentSender(
+            self.directories,
+            broker_id=config.node_id,
+            broker_epoch=lambda: lifecycle.broker_epoch,
+            controller=channel,
+        )
+        self._cordon(config.cordoned_log_dirs)
+        self._logs.directories.failures.on_failure = partial(self._loop.call_soon_threadsafe, self._handle_failures)
+        self._logs.on_damaged = self._damage_found
+        self._handle_failures()
+
+    def start(self) -> None:
+        """The first image is there, and logs that belong to nobody are gone."""
+        self.directories.resume()
+
+    def _damage_found(self, topic_partition: TopicPartition) -> None:
+        """On any thread."""
+        self._loop.call_soon_threadsafe(self._replicas.impaired.handle, topic_partition)
+
+    async def close(self) -> None:
+        await self._sender.close()
+        await self.directories.close()
+
+    # --- what the metadata says
+
+    def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        if delta.features is not None:
+            self._report_cordoned()
+
+    def _is_assignment_supported(self) -> bool:
+        return self._core.metadata.image.features.metadata_version_or_throw().is_directory_assignment_supported
+
+    def _bytes_per_second(self) -> float:
+        configs = self._core.metadata.image.configs
+        for resource in (ConfigResource.broker(self._core.config.node_id), DEFAULT_BROKER):
+            text = configs.of(resource).get(_RATE)
+            if text is not None:
+                return max(int(text), 1)
+        return float("inf")
+
+    # --- cordoned directories
+
+    def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
+        if change.new.cordoned_log_dirs == change.old.cordoned_log_dirs:
+            return None
+        return partial(self._follow_cordoned, change.new.cordoned_log_dirs)
+
+    def _follow_cordoned(self, paths: Sequence[str]) -> None:
+        self._cordon(paths)
+        self._report_cordoned()
+
+    def _cordon(self, paths: Sequence[str]) -> None:
+        cordoned = {os.path.abspath(path) for path in paths}
+        for directory in self._logs.directories.all:
+            directory.is_cordoned = directory.path in cordoned
+
+    def _report_cordoned(self) -> None:
+        version = self._core.metadata.image.features.metadata_version
+        if version is None or not version.is_cordoned_log_dirs_supported:
+            self._reports.cordoned = None
+            return
+        cordoned = [each.id for each in self._logs.directories.online if each.is_cordoned]
+        if cordoned != self._reports.cordoned:
+            self._reports.cordoned = cordoned
+            self._lifecycle.report_now()
+
+    # --- failures
+
+    def _handle_failures(self) -> None:
+        while (failure := self._logs.directories.failures.take()) is not None:
+            directory = self.directories.directory_failed(*failure)
+            if directory is None:
+                continue
+            if not self._logs.directories.online:
+                path, reason = failure
+                self._core.give_up(
+                    LogDirectoriesLost(f"all log directories have failed, {path} as the last one: {reason}")
+                )
+            elif directory.path == os.path.abspath(self._core.config.metadata_log_dir):
+                self._core.give_up(LogDirectoriesLost(f"the directory of the metadata log has failed: {failure[1]}"))
+            else:
+                self._tell_controller(directory.id, directory.path)
+
+    def _tell_controller(self, directory_id: Uuid, path: str) -> None:
+        self._reports.failed(directory_id)
+        self._report_cordoned()
+        self._lifecycle.report_now()
+        timeout_ms = self._core.config.log_dir_failure_timeout_ms
+        self._loop.call_later(timeout_ms / 1000, self._require_told, directory_id, path)
+
+    def _require_told(self, directory_id: Uuid, path: str) -> None:
+        if not self._reports.is_told(directory_id):
+            self._core.give_up(
+                LogDirectoriesLost(
+                    f"{path} has failed, and no controller could be told so within log.dir.failure.timeout.ms "
+                    f"({self._core.config.log_dir_failure_timeout_ms} ms)"
+                )
+            )

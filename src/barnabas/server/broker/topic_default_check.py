@@ -1,0 +1,60 @@
+"""Warns of brokers whose files give topics other defaults (C-16). Imported where there are other brokers."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, cast
+
+from barnabas.common.errors import ApiException
+from barnabas.metadata.image.configs import ConfigResourceType
+from barnabas.metadata.topic_default_differences import (
+    SETTINGS_OF_TOPIC_DEFAULTS,
+    static_settings,
+    topic_default_differences,
+)
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.server.broker.inter_broker_requests import OtherBrokers
+    from barnabas.server.node_core import NodeCore
+
+__all__ = ["compare_topic_defaults"]
+
+log = logging.getLogger(__name__)
+
+
+async def compare_topic_defaults(core: NodeCore, others: OtherBrokers) -> None:
+    """Warn of brokers whose files have other defaults of topics; those that can't be asked are passed over."""
+    config = core.config
+    own = {name: text for name, text in config.static.items() if name in SETTINGS_OF_TOPIC_DEFAULTS}
+    brokers = core.metadata.image.cluster.brokers
+    for broker_id in sorted(each.id for each in brokers.values() if each.is_active and each.id != config.node_id):
+        resource = DescribeConfigsResource(
+            resource_type=ConfigResourceType.BROKER,
+            resource_name=str(broker_id),
+            configuration_keys=list(SETTINGS_OF_TOPIC_DEFAULTS),
+        )
+        request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
+        try:
+            answer = cast("DescribeConfigsResponse", await others.ask(broker_id, request))
+        except ApiException as error:
+            log.debug("the settings of broker %d are not compared with this one's: %s", broker_id, error)
+            continue
+        (result,) = answer.results
+        if result.error_code:
+            log.debug("broker %d does not tell its settings: %s", broker_id, result.error_message)
+            continue
+        for difference in topic_default_differences(own, static_settings(result.configs)):
+            log.warning(
+                "topics without %s of their own have %s here and %s on broker %d: they behave by the one that leads "
+                "them -> give %s the same value on both",
+                difference.topic_setting,
+                difference.own,
+                difference.other,
+                broker_id,
+                " or ".join(difference.broker_settings),
+            )

@@ -1,0 +1,90 @@
+"""Who this node's broker is for the controllers: what they would see if it connected to their listener.
+
+The broker of a combined node calls its controller inside the process (decision 10), so nobody authenticates. Checks,
+audit and quotas still need a principal, and it has to be the one that the same broker would have from another process.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.config_value import Password
+from barnabas.security.principal import ANONYMOUS, Principal
+from barnabas.security.request_context import RequestContext
+from barnabas.server.listeners.security import listener_value
+from barnabas.server.node_identity import NodeStartError
+
+if TYPE_CHECKING:
+    from barnabas.protocol.api_keys import ApiKey
+    from barnabas.server.settings.endpoints import Endpoint
+    from barnabas.server.settings.node_config import NodeConfig
+
+__all__ = ["own_context", "own_principal"]
+
+_LOOPBACK = "127.0.0.1"
+
+
+def own_context(config: NodeConfig, principal: Principal, api_key: ApiKey, api_version: int) -> RequestContext:
+    """A request of this node's own broker to a controller."""
+    endpoint = config.controller_listeners[0]
+    return RequestContext(
+        api_key=api_key,
+        api_version=api_version,
+        principal=principal,
+        client_host=_LOOPBACK,
+        listener_name=endpoint.listener,
+        security_protocol=endpoint.security_protocol,
+        from_privileged_listener=True,
+    )
+
+
+def own_principal(config: NodeConfig) -> Principal:
+    """What the principal builder of the first controller listener makes of this node's own credentials.
+
+    PLAINTEXT: ANONYMOUS. SASL: the user of the listener's JAAS line for ``sasl.mechanism.controller.protocol``. SSL:
+    the name in the node's own certificate, mapped. Where the credentials don't say who they are for (a token that is
+    fetched from somewhere), it is ANONYMOUS. Raises NodeStartError when the builder refuses.
+    """
+    endpoint = config.controller_listeners[0]
+    if endpoint.security_protocol == "PLAINTEXT":
+        return ANONYMOUS
+    from barnabas.security.principal_builder import AuthenticationContext, PrincipalRefused, session_principal
+    from barnabas.server.settings.tls import principal_builder_of
+
+    uses_sasl = endpoint.security_protocol.startswith("SASL_")
+    mechanism = str(config.value("sasl.mechanism.controller.protocol")) if uses_sasl else None
+    user = None if mechanism is None else _jaas_user(config, endpoint, mechanism)
+    if uses_sasl and user is None:
+        return ANONYMOUS
+    context = AuthenticationContext(
+        listener_name=endpoint.listener,
+        security_protocol=endpoint.security_protocol,
+        client_host=_LOOPBACK,
+        peer_certificate_der=None if uses_sasl else _own_certificate(config, endpoint.listener),
+        authorization_id=user,
+        sasl_mechanism=mechanism,
+    )
+    try:
+        return session_principal(principal_builder_of(config, endpoint.listener), context)
+    except PrincipalRefused as error:
+        raise NodeStartError(f"this node's own broker gets no principal on {endpoint.listener}: {error}") from error
+
+
+def _jaas_user(config: NodeConfig, endpoint: Endpoint, mechanism: str) -> str | None:
+    from barnabas.security.sasl.jaas import parse_jaas_entry
+
+    line = listener_value(config, endpoint.listener, "sasl.jaas.config", mechanism)
+    if line is None:
+        return None
+    options = parse_jaas_entry(line.value if isinstance(line, Password) else str(line)).options
+    return options.get("username") or options.get("unsecuredLoginStringClaim_sub")
+
+
+def _own_certificate(config: NodeConfig, listener: str) -> bytes | None:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    from barnabas.security.key_store import load_key_material
+    from barnabas.security.tls_settings import TlsSettings
+
+    material = load_key_material(TlsSettings.read(lambda name: listener_value(config, listener, name)))
+    return None if material is None else material.certificates[0].public_bytes(Encoding.DER)

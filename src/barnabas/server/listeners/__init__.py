@@ -1,0 +1,1 @@
+"""Listeners of a node and their security."""

@@ -1,0 +1,49 @@
+"""How this broker connects to others: by the settings of the listener that brokers use among each other.
+
+As in Kafka the client's side of that listener is what the listener itself has: ``listener.name.<name>.ssl.*`` and
+``listener.name.<name>.<mechanism>.sasl.jaas.config`` in front of the settings without a listener's name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.clients.client_config import Address, ClientConfig
+from barnabas.server.listeners.controller_client_config import listener_client_values
+
+if TYPE_CHECKING:
+    from barnabas.metadata.image.cluster import ClusterImage
+    from barnabas.server.settings.node_config import NodeConfig
+
+__all__ = ["inter_broker_address", "inter_broker_client_config"]
+
+_BY_THE_SYSTEM = -1
+
+
+def inter_broker_address(cluster: ClusterImage, broker_id: int, config: NodeConfig) -> Address | None:
+    """Where brokers reach this one; None for one that is not registered, or has no such listener."""
+    broker = cluster.broker(broker_id)
+    listener = None if broker is None else broker.listeners.get(config.inter_broker_listener_name)
+    return None if listener is None else Address(listener.host, listener.port)
+
+
+def inter_broker_client_config(config: NodeConfig, *, client_id: str) -> ClientConfig:
+    """For a client that is told the address of each request.
+
+    Raises NodeStartError for credentials that can't log in.
+    """
+    listener = config.inter_broker_listener_name
+    protocol = next(each.security_protocol for each in config.broker_listeners if each.listener == listener)
+    values = listener_client_values(
+        config,
+        listener,
+        protocol,
+        mechanism=config.sasl_mechanism_inter_broker_protocol,
+        client_id=client_id,
+        request_timeout_ms=config.replica_socket_timeout_ms,
+        peers="other brokers",
+    )
+    values["socket.connection.setup.timeout.ms"] = config.socket_connection_setup_timeout_ms
+    # The default is far too small for a fast network: unless a size is asked for, the operating system decides.
+    values["receive.buffer.bytes"] = config.values.get("replica.socket.receive.buffer.bytes", _BY_THE_SYSTEM)
+    return ClientConfig([], values)

@@ -1,0 +1,91 @@
+"""The listeners of a node: bound together at the start, reading requests when their part is ready for them."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from barnabas.network.listener import ConnectionLimits, Listener
+from barnabas.security.principal import Principal
+from barnabas.security.principal_builder import DefaultPrincipalBuilder
+from barnabas.server.listeners.security import listener_security
+from barnabas.server.settings.dynamic_effects import ListenerEffect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from barnabas.network.connection_quotas import ConnectionQuotas
+    from barnabas.network.request_dispatcher import RequestDispatcher
+    from barnabas.security.request_context import RequestContext
+    from barnabas.server.node_core import NodeCore
+    from barnabas.server.settings.endpoints import Endpoint
+
+__all__ = ["NodeListeners"]
+
+
+class NodeListeners:
+    def __init__(self, core: NodeCore) -> None:
+        config = core.config
+        self._core = core
+        self._limits = ConnectionLimits(
+            requests=core.request_limits,
+            idle_ms_max=config.connections_max_idle_ms,
+            total_max=core.descriptors.connections_max,
+            handshake_ms_max=config.barnabas_authentication_timeout_ms,
+        )
+        self.by_name: dict[str, Listener] = {}
+        self.dispatchers: list[RequestDispatcher] = []
+
+    async def open(self, endpoint: Endpoint, dispatcher: RequestDispatcher, quotas: ConnectionQuotas) -> None:
+        """Claim the port; nobody is served yet. Raises OSError that names the endpoint."""
+        core, config = self._core, self._core.config
+        security = listener_security(config, endpoint, credentials=core.credentials, clock=core.clock)
+        listener = Listener(endpoint.listener, dispatcher, self._limits, security, quotas)
+        try:
+            await listener.bind(endpoint.host, endpoint.port, config.socket_listen_backlog_size)
+        except OSError as error:
+            raise OSError(error.errno, f"{endpoint}: {error.strerror or error}") from error
+        if security is not None and endpoint in config.broker_listeners:
+            core.dynamic_settings.add_effect(ListenerEffect(security))
+        core.authorization.guard(listener, dispatcher)
+        self.dispatchers.append(dispatcher)
+        self.by_name[endpoint.listener] = listener
+
+    async def start(self, *, early: bool) -> None:
+        """Those that read requests before the metadata log is read, or the others."""
+        for name, listener in self.by_name.items():
+            if self._core.authorization.reads_early(name) is early:
+                await listener.start()
+
+    async def close(self) -> None:
+        for listener in self.by_name.values():
+            await listener.close()
+
+    def serialize_principal(self, context: RequestContext) -> bytes:
+        """As the principal builder of the client's listener writes it. What that raises is the user's."""
+        security = self.by_name[context.listener_name].security
+        builder = DefaultPrincipalBuilder() if security is None else security.principal_builder
+        return builder.serialize(context.principal)
+
+    def deserialize_principal(self, listener_name: str, data: bytes | None) -> Principal:
+        """A client's, in an envelope that came over the listener. Raises ValueError for whatever can't be read."""
+        if data is None:
+            raise ValueError("there is no principal")
+        security = self.by_name[listener_name].security
+        builder = DefaultPrincipalBuilder() if security is None else security.principal_builder
+        try:
+            principal = builder.deserialize(data)
+        except ValueError:
+            raise
+        except Exception as error:  # Whatever a user's class does.
+            raise ValueError(f"{type(builder).__qualname__}: {type(error).__name__}: {error}") from error
+        if not isinstance(principal, Principal):
+            raise ValueError(f"{type(builder).__qualname__} made a {type(principal).__name__} of it")
+        return principal
+
+    def advertised(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
+        """What others are told: an empty host is this machine's name, a port of 0 the one that the system chose."""
+        return [
+            each._replace(host=each.host or socket.getfqdn(), port=each.port or self.by_name[each.listener].port)
+            for each in endpoints
+        ]

@@ -1,0 +1,1 @@
+"""What follows a commit in the metadata log: publishers and snapshots."""

@@ -1,0 +1,50 @@
+"""Who is told of each new metadata image, and in which order: the same for nodes and for the simulator's.
+
+The authorizer comes first: nobody sees a topic before the rules about it. A broker's log partitions come before the
+groups that are kept in them. Who says that an image is in force here comes last.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from barnabas.metadata.loader import MetadataLoader
+    from barnabas.metadata.publisher import MetadataPublisher
+    from barnabas.server.metadata_log.applied_offset import AppliedOffset
+    from barnabas.server.node_authorizer import NodeAuthorizer
+
+__all__ = ["broker_followers", "install_followers"]
+
+
+def install_followers(
+    loader: MetadataLoader,
+    authorization: NodeAuthorizer,
+    *,
+    metadata: MetadataPublisher,
+    snapshots: MetadataPublisher,
+    applied: AppliedOffset,
+    checks: Iterable[MetadataPublisher] = (),
+    first: Iterable[MetadataPublisher] = (),
+    last: Iterable[MetadataPublisher] = (),
+) -> None:
+    """``checks`` may find that the node can't work with an image; ``first`` serve by it, ``last`` only adapt to it."""
+    authorization.install(loader)
+    for publisher in (*checks, metadata, *first, snapshots, *last, applied):
+        loader.install(publisher)
+
+
+def broker_followers(
+    *,
+    lifecycle: MetadataPublisher,
+    replicas: MetadataPublisher,
+    groups: MetadataPublisher,
+    topic_defaults: MetadataPublisher | None = None,
+    replication_quotas: MetadataPublisher | None = None,
+    log_dirs: MetadataPublisher | None = None,
+    feature_notices: MetadataPublisher | None = None,
+) -> tuple[MetadataPublisher, ...]:
+    followers = (lifecycle, topic_defaults, replicas, replication_quotas, groups, log_dirs, feature_notices)
+    return tuple(follower for follower in followers if follower is not None)

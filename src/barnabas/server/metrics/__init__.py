@@ -1,0 +1,1 @@
+"""The metrics of a node and their endpoint."""

@@ -1,0 +1,1 @@
+"""The process of a node: its log, garbage collection, descriptors and event loop."""

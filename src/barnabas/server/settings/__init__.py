@@ -1,0 +1,1 @@
+"""Settings of a node: read, checked, derived and changed while it runs."""

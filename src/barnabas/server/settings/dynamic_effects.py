@@ -1,0 +1,102 @@
+"""What follows changed settings in a running node; ``dynamic_settings`` works them out, here they arrive.
+
+Connections that are open stay as they are: new keys, new trust and new passwords are for those who come after.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from barnabas.security.tls_settings import TLS_SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.broker.broker_settings import BrokerSettings
+    from barnabas.server.broker.log_maintenance import LogMaintenance
+    from barnabas.server.listeners.security import ListenerSecurity
+    from barnabas.server.settings.dynamic_broker_config import SettingsChange
+    from barnabas.storage.log_manager import LogManager
+
+__all__ = ["CleanerEffect", "ListenerEffect", "ProducerIdEffect"]
+
+_CLEANER_SETTINGS = frozenset(
+    (
+        "log.cleaner.backoff.ms",
+        "log.cleaner.dedupe.buffer.size",
+        "log.cleaner.io.buffer.load.factor",
+        "log.cleaner.io.max.bytes.per.second",
+    )
+)
+
+
+class CleanerEffect:
+    def __init__(self, maintenance: LogMaintenance) -> None:
+        self._maintenance = maintenance
+
+    def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
+        if not change.touches(_CLEANER_SETTINGS.__contains__):
+            return None
+        return partial(self._maintenance.follow, change.new)
+
+
+class ProducerIdEffect:
+    def __init__(self, logs: LogManager, settings: BrokerSettings) -> None:
+        self._logs = logs
+        self._settings = settings
+
+    def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
+        expiration_ms = change.new.producer_id_expiration_ms
+        if expiration_ms == change.old.producer_id_expiration_ms:
+            return None
+
+        def follow() -> None:
+            self._logs.producer_id_expiration_ms = expiration_ms
+            self._settings.producer_id_expiration_ms = expiration_ms
+
+        return follow
+
+
+class ListenerEffect:
+    """The TLS of a listener with its key and trust stores, and the users of its PLAIN mechanism."""
+
+    def __init__(self, security: ListenerSecurity) -> None:
+        self._security = security
+        prefix = f"listener.name.{security.listener.lower()}."
+        self._tls_names = frozenset((*TLS_SETTINGS, *(prefix + name for name in TLS_SETTINGS)))
+        self._plain_jaas = f"{prefix}plain.sasl.jaas.config"
+
+    def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
+        """Raises TlsError, a ValueError, for stores that can't be used, or that are for another name."""
+        steps = [step for step in (self._tls(change), self._plain(change)) if step is not None]
+        if not steps:
+            return None
+
+        def follow() -> None:
+            for step in steps:
+                step()
+
+        return follow
+
+    def _tls(self, change: SettingsChange) -> Callable[[], None] | None:
+        tls = self._security.tls
+        if tls is None or not (change.rereads or change.touches(self._tls_names.__contains__)):
+            return None
+        from barnabas.server.settings.tls import tls_settings_of
+
+        # What is set for all listeners is of no concern where the listener has a value of its own.
+        return tls.prepared(tls_settings_of(change.new, self._security.listener, self._security.protocol))
+
+    def _plain(self, change: SettingsChange) -> Callable[[], None] | None:
+        sasl = self._security.sasl
+        if sasl is None or "PLAIN" not in sasl.mechanisms or not change.touches(self._plain_jaas.__eq__):
+            return None
+        from barnabas.server.settings.sasl import plain_mechanism
+
+        changed = plain_mechanism(change.new, self._security.listener)
+
+        def follow() -> None:
+            sasl.mechanisms = {**sasl.mechanisms, "PLAIN": changed}
+
+        return follow

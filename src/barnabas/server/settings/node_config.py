@@ -1,0 +1,422 @@
+"""What a node is told by its ``server.properties`` and ``--override``s, checked as a whole before anything is written.
+
+``load_node_config`` gives a NodeConfig or raises InvalidSettings with *every* setting that can't be used: its name and
+value, where it stands, what is wrong, what is allowed and what to do. Unknown names are refused too: a typo that is
+silently ignored costs more than a start that fails. Without a file there are defaults for one node on localhost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.common.broker_config import BROKER_CONFIG_DEF, broker_config_key, topic_defaults
+from barnabas.common.config_def import ConfigException, ConfigKey, ConfigValue
+from barnabas.common.config_value import Password
+from barnabas.common.properties_file import MalformedProperties, read_properties_file
+from barnabas.common.topic_config import TopicConfig
+from barnabas.server.settings.endpoints import Endpoint, QuorumVoter
+from barnabas.server.settings.node_rules import check_rules, derive
+from barnabas.server.settings.problem import Given, InvalidSettings, Problem
+from barnabas.server.settings.support import SupportState, removed_setting, support_of
+
+if TYPE_CHECKING:
+    from barnabas.common.config_providers import ConfigProviders
+
+__all__ = [
+    "FILELESS_SETTINGS",
+    "Given",
+    "InvalidSettings",
+    "NodeConfig",
+    "Problem",
+    "load_node_config",
+    "node_config_of",
+]
+
+# A node that was given no file: broker and controller on this machine, with data below the current folder.
+FILELESS_SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+    "log.dirs": "barnabas-data",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "barnabas.auto.format": "true",
+}
+
+
+# Names that Kafka never had, and documents of Kafka's do (KIP-133).
+_STANDS_IN = "What is set dynamically is used instead, as long as it is set"
+_ALIASES = {"alter.configs.policy.class.name": "alter.config.policy.class.name"}
+
+_OF_A_PROVIDER = "config.providers."
+
+
+class PlainSettings:
+    """The settings that work and are used as they are: an attribute is a name with underscores for dots."""
+
+    alter_config_policy_class_name: str | None
+    allow_everyone_if_no_acl_found: bool
+    alter_log_dirs_replication_quota_window_num: int
+    alter_log_dirs_replication_quota_window_size_seconds: int
+    authorizer_class_name: str
+    auto_create_topics_enable: bool
+    auto_leader_rebalance_enable: bool
+    barnabas_audit_denials_per_caller: int
+    barnabas_audit_denials_per_window: int
+    barnabas_audit_kinds_max: int
+    barnabas_audit_log_level: str
+    barnabas_audit_queue_max: int
+    barnabas_audit_topic_enable: bool
+    barnabas_audit_topic_partitions: int
+    barnabas_audit_topic_replication_factor: int
+    barnabas_audit_topic_retention_ms: int
+    barnabas_audit_window_ms: int
+    barnabas_authentication_timeout_ms: int
+    barnabas_auto_format: bool
+    barnabas_legacy_alter_mode: str
+    barnabas_delegation_token_max_renewers: int
+    barnabas_delegation_tokens_max_per_owner: int
+    barnabas_fetch_sessions_max_partitions: int
+    barnabas_group_max_pending_members: int
+    barnabas_groups_max_pending_members: int
+    barnabas_describe_configs_of_others: bool
+    barnabas_metadata_autocreate_fail_fast: bool
+    barnabas_log_format: str
+    barnabas_log_level: str
+    barnabas_max_open_files: int
+    barnabas_policy_timeout_ms: int
+    barnabas_batch_max_decompressed_bytes: int
+    barnabas_batch_max_headers: int
+    barnabas_record_max_headers: int
+    barnabas_request_max_bytes: int
+    barnabas_request_max_bytes_before_login: int
+    barnabas_request_max_bytes_overrides: str
+    barnabas_request_max_elements: int
+    barnabas_request_max_elements_in_parts: int
+    barnabas_request_max_elements_of_brokers: int
+    barnabas_request_max_tagged_fields: int
+    broker_heartbeat_interval_ms: int
+    broker_rack: str | None
+    broker_session_timeout_ms: int
+    connections_max_idle_ms: int
+    controlled_shutdown_enable: bool
+    controller_quorum_append_linger_ms: int
+    controller_quorum_auto_join_enable: bool
+    controller_quorum_election_backoff_max_ms: int
+    controller_quorum_election_timeout_ms: int
+    controller_quorum_fetch_max_bytes: int
+    controller_quorum_fetch_snapshot_max_bytes: int
+    controller_quorum_fetch_timeout_ms: int
+    controller_quorum_request_timeout_ms: int
+    controller_quorum_retry_backoff_ms: int
+    controller_quota_window_num: int
+    controller_quota_window_size_seconds: int
+    controller_socket_timeout_ms: int
+    create_topic_policy_class_name: str | None
+    default_replication_factor: int
+    delegation_token_expiry_check_interval_ms: int
+    delegation_token_expiry_time_ms: int
+    delegation_token_max_lifetime_ms: int
+    delegation_token_secret_key: Password | None
+    delete_topic_enable: bool
+    fetch_max_bytes: int
+    group_initial_rebalance_delay_ms: int
+    group_max_session_timeout_ms: int
+    group_max_size: int
+    group_min_session_timeout_ms: int
+    initial_broker_registration_timeout_ms: int
+    leader_imbalance_check_interval_seconds: int
+    log_cleaner_backoff_ms: int
+    log_cleaner_dedupe_buffer_size: int
+    log_cleaner_enable: bool
+    log_cleaner_io_buffer_load_factor: float
+    log_cleaner_io_max_bytes_per_second: float
+    log_dir_failure_timeout_ms: int
+    log_flush_offset_checkpoint_interval_ms: int
+    log_flush_scheduler_interval_ms: int
+    log_retention_check_interval_ms: int
+    max_connection_creation_rate: int
+    max_connections: int
+    max_connections_per_ip: int
+    max_connections_per_ip_overrides: str
+    max_incremental_fetch_session_cache_slots: int
+    max_request_partition_size_limit: int
+    metadata_log_max_record_bytes_between_snapshots: int
+    metadata_log_max_snapshot_interval_ms: int
+    metadata_log_segment_bytes: int
+    metadata_log_segment_ms: int
+    metadata_max_idle_interval_ms: int
+    metadata_max_retention_bytes: int
+    metadata_max_retention_ms: int
+    min_insync_replicas: int
+    num_partitions: int
+    num_replica_fetchers: int
+    offset_metadata_max_bytes: int
+    offsets_commit_timeout_ms: int
+    offsets_retention_check_interval_ms: int
+    offsets_retention_minutes: int
+    offsets_topic_num_partitions: int
+    offsets_topic_replication_factor: int
+    offsets_topic_segment_bytes: int
+    producer_id_expiration_ms: int
+    quota_window_num: int
+    quota_window_size_seconds: int
+    replica_fetch_backoff_ms: int
+    replica_fetch_max_bytes: int
+    replica_fetch_min_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_wait_max_ms: int
+    replica_high_watermark_checkpoint_interval_ms: int
+    replica_lag_time_max_ms: int
+    replica_selector_class: str | None
+    replica_socket_timeout_ms: int
+    replication_quota_window_num: int
+    replication_quota_window_size_seconds: int
+    sasl_mechanism_inter_broker_protocol: str
+    share_coordinator_state_topic_min_isr: int
+    share_coordinator_state_topic_num_partitions: int
+    share_coordinator_state_topic_replication_factor: int
+    share_coordinator_state_topic_segment_bytes: int
+    socket_connection_setup_timeout_ms: int
+    socket_listen_backlog_size: int
+    socket_request_max_bytes: int
+    super_users: str
+    transaction_state_log_min_isr: int
+    transaction_state_log_num_partitions: int
+    transaction_state_log_replication_factor: int
+    transaction_state_log_segment_bytes: int
+    unclean_leader_election_interval_ms: int
+
+
+PLAIN_SETTINGS = tuple(name.replace("_", ".") for name in PlainSettings.__annotations__)
+
+
+class NodeConfig(PlainSettings):
+    """A node's settings, typed. ``value`` gives any setting; what is declared here follows from several."""
+
+    source: str | None
+    """The file; none for a run without one."""
+    static: dict[str, str]
+    """The text of every setting that was given: what describe calls show as the static broker config."""
+    warnings: list[str]
+    """What the operator should read in the log, a line each."""
+    values: dict[str, ConfigValue]
+    """The typed value of every setting that was given."""
+    config_providers: ConfigProviders | None
+    """Those that the file names; what refers to them is resolved already."""
+    node_id: int
+    process_roles: tuple[str, ...]
+    broker_listeners: list[Endpoint]
+    controller_listeners: list[Endpoint]
+    advertised_broker_listeners: list[Endpoint]
+    """What clients are told. A host may be empty when the listener's is: then the machine's own name is meant."""
+    advertised_controller_listeners: list[Endpoint]
+    first_controller_listener: str
+    """The listener of the quorum: by this one controllers and brokers find the controllers."""
+    controller_security_protocol: str
+    """Of that listener."""
+    inter_broker_listener_name: str
+    early_start_listeners: frozenset[str]
+    """Listeners that read requests before the authorizer has all of its rules."""
+    quorum_voters: list[QuorumVoter]
+    quorum_bootstrap_servers: list[QuorumVoter]
+    log_dirs: list[str]
+    cordoned_log_dirs: list[str]
+    metadata_log_dir: str
+    metrics_endpoint: tuple[str, int] | None
+    topic_defaults: TopicConfig
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.process_roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.process_roles
+
+    def value(self, name: str) -> ConfigValue:
+        """The typed value of any known setting: the one given, else its default."""
+        return self.values[name] if name in self.values else BROKER_CONFIG_DEF[name].default
+
+
+def load_node_config(path: str | None, overrides: Sequence[str] = ()) -> NodeConfig:
+    """Read the file (if any), put ``key=value`` overrides on top, and check everything.
+
+    Raises InvalidSettings, or OSError when the file can't be read.
+    """
+    given: dict[str, Given] = {}
+    problems: list[Problem] = []
+    warnings: list[str] = []
+    if path is None:
+        given.update((name, Given(text, "default without a file")) for name, text in FILELESS_SETTINGS.items())
+    else:
+        try:
+            properties = read_properties_file(path)
+        except MalformedProperties as error:
+            raise InvalidSettings([Problem(path, None, str(error))]) from None
+        warnings += [f"{path}: {warning}" for warning in properties.warnings]
+        for name, text in properties.values.items():
+            given[name] = Given(text, f"{path} line {properties.lines[name]}")
+    for override in overrides:
+        name, equals, text = override.partition("=")
+        if not equals or not name.strip():
+            end = next((at for at, c in enumerate(override) if not (c.isalnum() or c in "._-")), len(override))
+            shown = override[:end] or "--override"  # What follows the name may be a secret.
+            problems.append(Problem(shown, None, "is not of the form key=value", "write --override key=value"))
+            continue
+        given[name.strip()] = Given(text.strip(), "--override")
+    providers = _resolve_references(given, problems, warnings)
+    if path is None and given["listeners"].where == "--override" and _untouched(given):
+        del given["controller.quorum.bootstrap.servers"]  # It would name the default's port; the listener knows better.
+    try:
+        return node_config_of(given, source=path, warnings=warnings, problems=problems, providers=providers)
+    except InvalidSettings as refused:
+        from barnabas.server.settings.stored_dynamic_configs import in_place_of  # Who has no problem does not load it.
+
+        stored = in_place_of(refused.problems, given)
+        if not stored:
+            raise
+        warnings += [f"{problem}. {_STANDS_IN}" for problem in refused.problems if problem.name in stored]
+        return node_config_of(
+            {**given, **stored},
+            source=path,
+            warnings=warnings,
+            problems=[problem for problem in problems if problem.name not in stored],
+            providers=providers,
+        )
+
+
+def node_config_of(
+    given: Mapping[str, Given],
+    *,
+    source: str | None = None,
+    warnings: Sequence[str] = (),
+    problems: Sequence[Problem] = (),
+    providers: ConfigProviders | None = None,
+) -> NodeConfig:
+    """Check settings that were read already; raises InvalidSettings with all that is wrong."""
+    found = list(problems)
+    notes = list(warnings)
+    given = _without_aliases(given, notes, found)
+    values: dict[str, ConfigValue] = {}
+    bad = {problem.name for problem in found}
+    for name, each in given.items():
+        if name in bad or (name.startswith(_OF_A_PROVIDER) and "config.providers" in given):
+            continue
+        problem = _check_one(name, each, values, notes)
+        if problem is not None:
+            found.append(problem)
+            bad.add(name)
+    found += check_rules(values, given, bad, notes=notes, fileless=source is None)
+    if found:
+        raise InvalidSettings(found)
+    config = NodeConfig()
+    config.source = source
+    config.static = {name: each.text for name, each in given.items()}
+    config.values = values
+    config.config_providers = providers
+    config.warnings = notes
+    for name in PLAIN_SETTINGS:
+        setattr(config, name.replace(".", "_"), config.value(name))
+    config.topic_defaults = topic_defaults(values)
+    derive(config)
+    return config
+
+
+def _resolve_references(
+    given: dict[str, Given], problems: list[Problem], warnings: list[str]
+) -> ConfigProviders | None:
+    """Put what config providers give in the place of references to them."""
+    if "config.providers" not in given:
+        return None
+    from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, has_reference
+
+    providers = ConfigProviders({name: each.text for name, each in given.items()})
+    problems += [Problem(name, given.get(name), what) for name, what in providers.problems.items()]
+    for name, each in given.items():
+        if name.startswith("config.providers") or not has_reference(each.text):
+            continue
+        warnings += [
+            f"{name} refers to a provider {provider!r} that config.providers does not name, and is taken as it is"
+            for provider in providers.unnamed(each.text)
+        ]
+        try:
+            given[name] = Given(providers.resolve(each.text), each.where)
+        except UnresolvedReference as error:
+            problems.append(Problem(name, each, str(error), "put it there, or write the value itself"))
+    return providers
+
+
+def _without_aliases(given: Mapping[str, Given], notes: list[str], found: list[Problem]) -> Mapping[str, Given]:
+    """Settings under the names that are meant."""
+    renamed = dict(given)
+    for alias, name in _ALIASES.items():
+        if alias not in given:
+            continue
+        each = renamed.pop(alias)
+        if name in given:
+            found.append(Problem(alias, each, f"{name} is set too", "keep that one"))
+        else:
+            renamed[name] = each
+            notes.append(f"{alias} is taken for {name}, which is its name")
+    return renamed
+
+
+def _untouched(given: Mapping[str, Given]) -> bool:
+    servers = given.get("controller.quorum.bootstrap.servers")
+    return servers is not None and servers.where != "--override"
+
+
+def _check_one(name: str, given: Given, values: dict[str, ConfigValue], notes: list[str]) -> Problem | None:
+    """Put the setting's value into ``values``, or say what is wrong with it."""
+    key = broker_config_key(name)
+    if key is None or (name not in BROKER_CONFIG_DEF and not name.startswith("listener.name.")):
+        return _unknown(name, given)
+    support = support_of(name)
+    try:
+        value = key.parse(given.text)
+    except ConfigException as error:
+        reason = error.reason or "is not allowed"
+        allowed = str(key.validator) if key.validator is not None else ""
+        return Problem(name, given, reason, f"its type is {key.type.name}" + (allowed and f", allowed: {allowed}"))
+    if support.state is SupportState.REFUSED and not _is_allowed(key, value, support.also_allowed, name):
+        default = "no value" if key.default in (None, "", []) else f"{key.default_text}"
+        allowed = " or ".join(f"'{text}'" for text in support.also_allowed)
+        return Problem(
+            name,
+            given,
+            support.reason,
+            f"remove it; allowed is its default ({default})" + (allowed and f", or {allowed}"),
+        )
+    if support.state is SupportState.NO_EFFECT and value != key.default:
+        notes.append(f"{name} has no effect here. {support.reason}")
+    values[name] = value
+    return None
+
+
+def _is_allowed(key: ConfigKey, value: ConfigValue, also_allowed: Sequence[str], name: str) -> bool:
+    if name != key.name and not key.name.startswith("ssl."):
+        return False  # The form for one listener is no default, unless the setting has one for each.
+    return value == key.default or any(value == key.parse(text) for text in also_allowed)
+
+
+def _unknown(name: str, given: Given) -> Problem:
+    removed = removed_setting(name)
+    if removed is not None:
+        what, _, advice = removed.partition("; ")
+        return Problem(name, given, what, advice)
+    nearest = BROKER_CONFIG_DEF.nearest_name(name)
+    advice = f"did you mean {nearest}?" if nearest else "remove it; docs/reference/configs.md lists what there is"
+    return Problem(name, given, "there is no such setting", advice)
+
+
+def attribute_types() -> dict[str, Any]:
+    """The annotated type of each plain setting's attribute, for the tests that hold it against the definition."""
+    return {name: PlainSettings.__annotations__[name.replace(".", "_")] for name in PLAIN_SETTINGS}

@@ -1,0 +1,104 @@
+"""How rules about several settings are run.
+
+A rule names the settings that it looks at, and is skipped when one of them is bad by itself: the operator hears of
+each mistake once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from barnabas.common.broker_config import BROKER_CONFIG_DEF, listener_base_name
+from barnabas.common.config_def import ConfigValue
+from barnabas.server.settings.problem import Given, Problem
+
+__all__ = ["Settings", "check_rules", "rule"]
+
+
+class Settings:
+    """The given values with defaults behind them, for the rules to read."""
+
+    def __init__(
+        self, values: Mapping[str, ConfigValue], given: Mapping[str, Given], *, fileless: bool = False
+    ) -> None:
+        self._values = values
+        self._given = given
+        self.fileless = fileless
+        self.notes: list[str] = []
+        """What the operator should read in the log although nothing is wrong."""
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    @property
+    def values(self) -> Mapping[str, ConfigValue]:
+        return self._values
+
+    @property
+    def given(self) -> set[str]:
+        return set(self._values)
+
+    def number(self, name: str) -> float:
+        value = self._value(name)
+        return value if isinstance(value, int | float) else 0
+
+    def text(self, name: str) -> str:
+        value = self._value(name)
+        return value if isinstance(value, str) else ""
+
+    def texts(self, name: str) -> list[str]:
+        value = self._value(name)
+        return [str(item) for item in value] if isinstance(value, list) else []
+
+    def problem(self, name: str, what: str, advice: str = "") -> Problem:
+        return Problem(name, self._given.get(name), what, advice)
+
+    def value(self, name: str) -> ConfigValue:
+        return self._value(name)
+
+    def _value(self, name: str) -> ConfigValue:
+        return self._values[name] if name in self._values else BROKER_CONFIG_DEF[name].default
+
+
+Rule = Callable[[Settings], Iterator[Problem]]
+_RULES: list[tuple[tuple[str, ...], Rule]] = []
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Register a rule about these settings."""
+
+    def register(function: Rule) -> Rule:
+        _RULES.append((names, function))
+        return function
+
+    return register
+
+
+def check_rules(
+    values: Mapping[str, ConfigValue],
+    given: Mapping[str, Given],
+    bad: Iterable[str],
+    *,
+    notes: list[str],
+    fileless: bool = False,
+) -> list[Problem]:
+    """The problems of all rules; what a rule complains about is bad for the rules after it.
+
+    What isn't wrong and should be known is added to ``notes``.
+    """
+    settings = Settings(values, given, fileless=fileless)
+    known_bad = set(bad)
+    problems: list[Problem] = []
+    for names, check in _RULES:
+        if not any(_is_about(name, names) for name in known_bad):
+            found = list(check(settings))
+            problems += found
+            known_bad.update(problem.name for problem in found)
+    notes += settings.notes
+    return problems
+
+
+def _is_about(name: str, names: tuple[str, ...]) -> bool:
+    """Whether a rule looks at a setting, or at a form of it; ``ssl.*`` stands for all of them."""
+    base = listener_base_name(name) or name
+    return name in names or base in names or ("ssl.*" in names and base.startswith("ssl."))

@@ -1,0 +1,144 @@
+"""The TLS and the principal builder of a listener from the node's settings, with every mistake named.
+
+``tls_problems`` is what ``load_node_config`` asks before anything is written: stores are opened, keys are compared with
+certificates, rules are read.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from barnabas.security.principal_builder import (
+    KAFKA_DEFAULT_BUILDER,
+    DefaultPrincipalBuilder,
+    PrincipalBuilder,
+    missing_methods,
+)
+from barnabas.security.ssl_principal_mapper import InvalidMappingRule, SslPrincipalMapper
+from barnabas.security.tls_settings import TlsError, TlsSettings
+from barnabas.server.listeners.security import listener_setting_name, listener_value
+from barnabas.server.node_identity import NodeStartError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.common.config_def import ConfigValue
+    from barnabas.security.tls import ServerTls
+    from barnabas.server.listeners.security import GivenSettings
+
+__all__ = ["TlsProblem", "principal_builder_of", "server_tls_of", "tls_problems", "tls_settings_of"]
+
+_CLIENT_AUTH = "ssl.client.auth"
+_SHOWN_TO_BUILDERS = ("ssl.principal.mapping.rules", "sasl.kerberos.principal.to.local.rules", _CLIENT_AUTH)
+
+
+class TlsProblem(NodeStartError):
+    """A setting as it was given (perhaps for one listener) and what is wrong with it.
+
+    When the node opens a listener it can only come from a store that was changed since its settings were checked.
+    """
+
+    def __init__(self, name: str, what: str, advice: str) -> None:
+        super().__init__(f"{name}: {what}" + (f" -> {advice}" if advice else ""))
+        self.name = name
+        self.what = what
+        self.advice = advice
+
+
+def tls_settings_of(config: GivenSettings, listener: str, protocol: str = "SSL") -> TlsSettings:
+    """As Kafka does it, ``ssl.client.auth`` is about a SASL_SSL listener only where it is given for the listener."""
+    settings = TlsSettings.read(_lookup(config, listener))
+    if protocol == "SASL_SSL" and listener_setting_name(config, listener, _CLIENT_AUTH) == _CLIENT_AUTH:
+        settings.client_auth = "none"
+    return settings
+
+
+def server_tls_of(config: GivenSettings, listener: str, protocol: str = "SSL") -> ServerTls:
+    """Raises TlsProblem."""
+    from barnabas.security.tls import ServerTls  # Loads OpenSSL and cryptography.
+
+    value = _lookup(config, listener)
+    try:
+        return ServerTls(
+            listener,
+            tls_settings_of(config, listener, protocol),
+            name_may_change=bool(value("ssl.allow.dn.changes")),
+            alternative_names_may_change=bool(value("ssl.allow.san.changes")),
+        )
+    except TlsError as error:
+        raise _problem(config, listener, error) from None
+
+
+def principal_builder_of(config: GivenSettings, listener: str) -> PrincipalBuilder:
+    """Raises TlsProblem."""
+    value = _lookup(config, listener)
+    class_name = str(value("principal.builder.class"))
+    if class_name == KAFKA_DEFAULT_BUILDER:
+        try:
+            return DefaultPrincipalBuilder(SslPrincipalMapper(str(value("ssl.principal.mapping.rules"))))
+        except InvalidMappingRule as error:
+            name = listener_setting_name(config, listener, "ssl.principal.mapping.rules")
+            raise TlsProblem(name, str(error), "write DEFAULT or RULE:expression/replacement/[L|U]") from None
+    return _custom_builder(config, listener, class_name)
+
+
+def tls_problems(config: GivenSettings, listener: str, protocol: str) -> tuple[list[TlsProblem], list[str]]:
+    """What is wrong with a listener's settings, and what its operator should know."""
+    problems, notes = [], []
+    if protocol in ("SSL", "SASL_SSL"):
+        from barnabas.security.tls import server_mistakes
+
+        settings = tls_settings_of(config, listener, protocol)
+        mistakes = server_mistakes(settings)
+        problems += [_problem(config, listener, mistake) for mistake in mistakes]
+        if not mistakes:
+            notes += server_tls_of(config, listener, protocol).warnings
+        if settings.client_auth == "none" != listener_value(config, listener, _CLIENT_AUTH):
+            notes.append(
+                f"{_CLIENT_AUTH} is for SSL listeners and not for {listener}, which is SASL_SSL; "
+                f"set listener.name.{listener.lower()}.{_CLIENT_AUTH} if its clients need certificates too"
+            )
+    try:
+        principal_builder_of(config, listener)
+    except TlsProblem as problem:
+        problems.append(problem)
+    return problems, notes
+
+
+def _problem(config: GivenSettings, listener: str, error: TlsError) -> TlsProblem:
+    return TlsProblem(listener_setting_name(config, listener, error.name), error.what, error.advice)
+
+
+def _custom_builder(config: GivenSettings, listener: str, class_name: str) -> PrincipalBuilder:
+    name = listener_setting_name(config, listener, "principal.builder.class")
+    module_name, colon, attribute = class_name.partition(":")
+    if not colon:
+        raise TlsProblem(
+            name, f"{class_name} is a class of Java", f"write module:Class of Python, or {KAFKA_DEFAULT_BUILDER}"
+        )
+    try:
+        builder_class = getattr(import_module(module_name), attribute)
+    except Exception as error:  # Whatever a user's module does when it is imported.
+        raise TlsProblem(
+            name, f"{class_name} can't be loaded: {type(error).__name__}: {error}", "is it on PYTHONPATH?"
+        ) from error
+    missing = missing_methods(builder_class) if isinstance(builder_class, type) else ["build"]
+    if missing:
+        raise TlsProblem(
+            name,
+            f"{class_name} lacks {', '.join(missing)}",
+            "derive it from barnabas.security.principal_builder.DefaultPrincipalBuilder, which has a serde",
+        )
+    try:
+        builder: Any = builder_class()
+        if hasattr(builder, "configure"):
+            builder.configure({each: listener_value(config, listener, each) for each in _SHOWN_TO_BUILDERS})
+    except Exception as error:
+        raise TlsProblem(name, f"{class_name} can't be made: {type(error).__name__}: {error}", "") from error
+    made: PrincipalBuilder = builder
+    return made
+
+
+def _lookup(config: GivenSettings, listener: str) -> Callable[[str], ConfigValue]:
+    return lambda name: listener_value(config, listener, name)

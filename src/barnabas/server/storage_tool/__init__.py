@@ -1,0 +1,1 @@
+"""What ``barnabas storage`` does to a node's directories."""

@@ -1,0 +1,76 @@
+"""``barnabas storage repair``: what a damaged metadata log has lost, and how to go on without it.
+
+Only a node that is alone needs it, or a quorum most of whose voters are damaged: any other node takes the records from
+its quorum when it starts. The node must be stopped. A torn tail is cut here as it would be at a start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from barnabas.server.settings.node_config import NodeConfig
+from barnabas.server.storage_tool.formatter import FormatError
+from barnabas.storage.damaged_files import DamagedLogError, LogDamage
+from barnabas.storage.errors import StorageError
+from barnabas.storage.log_directory import LogDirectory
+from barnabas.storage.lost_promises_file import LostPromisesFile
+from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY, MetadataLog
+from barnabas.storage.metadata_log_loss import describe_loss
+from barnabas.storage.metadata_log_repair import cut_damaged_log
+
+__all__ = ["repair_storage"]
+
+
+def repair_storage(
+    config: NodeConfig, *, accepts_loss: bool, ask: Callable[[], bool], write_line: Callable[[str], None]
+) -> bool:
+    """List what is lost and, if that is accepted, cut the log. Gives whether the node can start afterwards.
+
+    ``ask`` is called when the loss was listed and not accepted yet. Raises FormatError.
+    """
+    with ExitStack() as locks:
+        try:
+            for path in dict.fromkeys([*config.log_dirs, config.metadata_log_dir]):
+                directory = LogDirectory(path)
+                directory.lock()
+                locks.callback(directory.unlock)
+            return _repair(config.metadata_log_dir, accepts_loss, ask, write_line)
+        except StorageError as error:
+            raise FormatError(str(error)) from error
+
+
+def _repair(log_dir: str, accepts_loss: bool, ask: Callable[[], bool], write_line: Callable[[str], None]) -> bool:
+    promises = LostPromisesFile(f"{log_dir}/{METADATA_LOG_DIRECTORY}")
+    damage, lost = _damage(log_dir), promises.read()
+    if damage is None and lost is None:
+        write_line(f"The metadata log in {log_dir} is sound. Nothing was changed.")
+        return True
+    while damage is not None:
+        write_line(str(damage))
+        write_line("Lost without these records (some may never have been committed):")
+        for line in describe_loss(log_dir, damage):
+            write_line(line)
+        if not (accepts_loss or ask()):
+            write_line("Nothing was changed. `barnabas storage repair --accept-loss` goes on without these records.")
+            return False
+        accepts_loss = True
+        cut_damaged_log(log_dir, damage, report=write_line)
+        damage = _damage(log_dir)
+    if lost is not None:
+        write_line(f"{promises.path}: this voter waits for what it lost ({lost.reason}), and does not vote before.")
+        if not (accepts_loss or ask()):
+            write_line("Nothing was changed. `barnabas storage repair --accept-loss` lets it vote without that.")
+            return False
+        promises.clear()
+        write_line(f"{promises.path}: removed. The voter votes from its next start on.")
+    write_line("The node can start. Every removed byte is kept in the files named above.")
+    return True
+
+
+def _damage(log_dir: str) -> LogDamage | None:
+    try:
+        MetadataLog(log_dir).close()
+    except DamagedLogError as error:
+        return error.damage
+    return None

@@ -1,0 +1,433 @@
+"""A worker's membership with the real coordinator, story by story. Times are simulated."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from barnabas.clients.client_config import Address
+from barnabas.common.error_code import ErrorCode
+from barnabas.connect.decide.group import group_requests
+from barnabas.connect.decide.group.client_ids import default_client_id
+from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
+from barnabas.connect.decide.group.group_settings import GroupSettings
+from barnabas.connect.decide.group.membership import Phase
+from barnabas.connect.decide.group.membership_events import (
+    Assigned,
+    Joining,
+    Lost,
+    MembershipFailed,
+    ProtocolChanged,
+    ReadConfigs,
+    StopWork,
+    Trouble,
+)
+from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from tests.unit.connect.decide.group.memory_group import MemoryGroup, Worker
+
+EAGER, COMPATIBLE = ProtocolVersion.EAGER, ProtocolVersion.COMPATIBLE
+
+
+@pytest.fixture
+def group() -> MemoryGroup:
+    group = MemoryGroup()
+    group.configure(orders=3, flights=3)
+    return group
+
+
+def two(group: MemoryGroup, **options: Any) -> tuple[Worker, Worker]:
+    first = group.add("first", **options)
+    group.settle()
+    second = group.add("second", **options)
+    group.settle()
+    return first, second
+
+
+def has_agreed_on(worker: Worker, protocol: ProtocolVersion) -> bool:
+    return worker.membership.protocol is protocol
+
+
+def has_asked(worker: Worker, times: int) -> bool:
+    return len(worker.of_type(ReadConfigs)) > times
+
+
+# -- joining
+
+
+def test_one_worker_gets_everything_at_once(group: MemoryGroup) -> None:
+    worker = group.add("first")
+    assert group.settle() < 1_000
+    (assigned,) = worker.of_type(Assigned)
+    assert assigned.is_leader
+    assert assigned.added_connectors == assigned.assignment.connectors
+    assert worker.membership.member_id.startswith("connect-first-")
+
+
+def test_a_second_worker_gets_its_half_only_after_the_first_has_stopped_it(group: MemoryGroup) -> None:
+    first, second = two(group, stop_ms=700)
+    (stop,) = first.of_type(StopWork)
+    assert len(second.running) == len(first.running) == 4
+    assert {*stop.connectors, *stop.tasks} == second.running
+    assert not group.owner_problems
+
+
+def test_a_new_connector_is_shared_out_and_nobody_stops(group: MemoryGroup) -> None:
+    first, second = two(group)
+    before = len(first.of_type(StopWork)) + len(second.of_type(StopWork))
+    group.configure(orders=3, flights=3, planes=4)
+    group.settle()
+    assert len(first.of_type(StopWork)) + len(second.of_type(StopWork)) == before
+
+
+def test_a_worker_that_has_read_less_than_the_leader_reads_on_before_it_starts_anything(group: MemoryGroup) -> None:
+    first, second = two(group)
+    second.configs = type(second.configs)(second.configs.offset - 2, {})
+    group.configs = type(group.configs)(group.configs.offset, {"orders": 3, "flights": 3, "planes": 2})
+    group.catch_up(first)
+    group.settle()
+    assert second.of_type(ReadConfigs)
+
+
+def test_a_leader_that_has_read_less_than_somebody_reads_on_and_then_leads(group: MemoryGroup) -> None:
+    first, second = two(group)
+    newer = type(group.configs)(group.configs.offset + 2, {"orders": 3, "flights": 3, "planes": 2})
+    group.configs = newer
+    group.catch_up(second)
+    group.settle()
+    assert first.of_type(ReadConfigs)
+    assert any("has read the config topic up to" in trouble.message for trouble in first.of_type(Trouble))
+
+
+def test_the_leader_knows_whether_all_members_are_workers_of_ours(group: MemoryGroup) -> None:
+    first = group.add("first")
+    first.client_id = default_client_id("first:8083")
+    group.settle()
+    assert first.membership.are_all_members_ours
+    javas = group.add("second")
+    group.settle()
+    assert not first.membership.are_all_members_ours
+    assert not javas.membership.are_all_members_ours
+    group.leave(javas)
+    group.settle()
+    assert first.membership.are_all_members_ours
+
+
+# -- configs that can't be read
+
+
+def test_a_follower_that_can_not_read_waits_longer_each_time_and_then_gives_its_work_up(group: MemoryGroup) -> None:
+    first, second = two(group, scheduled_rebalance_max_delay_ms=30_000)
+    second.reads_configs = False
+    group.configure(orders=3, flights=3, planes=4)
+    group.run_until(lambda: bool(second.of_type(ReadConfigs)), 10_000)
+    asked = []
+    for count in range(len(second.of_type(ReadConfigs)), 6):
+        group.run_until(partial(has_asked, second, count), 40_000)
+        asked.append(group.now_ms)
+    pauses = [later - earlier for earlier, later in pairwise(asked)]
+    assert pauses == sorted(pauses)
+    assert pauses[0] < 4_500 < pauses[-1]
+    group.run_until(lambda: not second.running, 60_000)
+    group.catch_up(second)
+    group.settle()
+    assert not group.owner_problems
+    assert first.running
+
+
+def test_a_leader_that_can_not_read_leaves_so_that_another_one_leads(group: MemoryGroup) -> None:
+    first, second = two(group, scheduled_rebalance_max_delay_ms=30_000)
+    first.reads_configs = False
+    group.configure(orders=3, flights=3, planes=4)
+    group.run_until(lambda: second.membership.is_leader and len(second.running) == 13, 20_000)
+    assert not first.running
+    first.reads_configs = True
+    group.settle()
+    assert not group.owner_problems
+
+
+# -- messages that get lost while others arrive
+
+
+def test_a_lost_answer_of_sync_group_is_not_waited_for_when_the_group_rebalances_again(group: MemoryGroup) -> None:
+    first, second = two(group)
+    second.lost_answers.append(ApiKey.SYNC_GROUP)
+    group.configure(orders=3, flights=3, planes=2)
+    group.run_until(lambda: not second.lost_answers, 10_000)
+    group.configure(orders=3, flights=3, planes=3)
+    assert group.settle() < 5_000
+    assert not group.owner_problems
+    assert not first.of_type(Lost)
+
+
+def test_a_member_whose_join_group_got_lost_stops_before_the_group_goes_on_without_it(group: MemoryGroup) -> None:
+    first, second = two(group)
+    second.lost_requests.append(ApiKey.JOIN_GROUP)
+    group.configure(orders=3, flights=3, planes=2)
+    group.run_until(lambda: bool(second.of_type(Lost)), 60_000)
+    assert "has been rebalancing without this worker" in second.of_type(Lost)[0].reason
+    group.settle()
+    assert first.running
+    assert second.running
+    assert not group.owner_problems
+
+
+# -- going
+
+
+def test_when_a_worker_leaves_its_work_has_moved_within_three_seconds(group: MemoryGroup) -> None:
+    first, second = two(group)
+    group.leave(second)
+    assert group.settle() < 1_500
+    assert len(first.running) == 8
+    assert second.membership.phase is Phase.OUT
+
+
+def test_when_the_leader_leaves_its_work_has_moved_within_three_seconds(group: MemoryGroup) -> None:
+    first, second = two(group)
+    group.leave(first)
+    assert group.settle() < 1_500
+    assert len(second.running) == 8
+
+
+def test_a_killed_worker_is_replaced_when_its_session_has_ended(group: MemoryGroup) -> None:
+    first, second = two(group)
+    group.kill(second)
+    took_ms = group.settle()
+    assert 8_000 < took_ms < 11_500
+    assert len(first.running) == 8
+
+
+def test_with_the_delay_of_kafka_nobody_takes_the_work_before_it_is_over(group: MemoryGroup) -> None:
+    first, second = two(group, reassign_immediately=False, scheduled_rebalance_max_delay_ms=20_000)
+    group.leave(second)
+    group.run(15_000)
+    assert len(first.running) == 4
+    assert group.settle() < 8_000
+    assert len(first.running) == 8
+
+
+def test_who_leaves_while_it_joins_is_gone_too(group: MemoryGroup) -> None:
+    first = group.add("first")
+    group.settle()
+    second = group.add("second")
+    group.run(200)
+    group.leave(second)
+    group.settle()
+    assert len(first.running) == 8
+
+
+def test_a_worker_that_can_not_reach_the_coordinator_stops_before_its_session_ends(group: MemoryGroup) -> None:
+    first, second = two(group)
+    second.is_cut_off = True
+    stopped_ms = group.run_until(lambda: not second.running)
+    assert 2_900 <= stopped_ms <= 5_500
+    assert second.of_type(Lost)
+    group.run_until(lambda: len(first.running) == 8)
+    second.is_cut_off = False
+    group.settle()
+    assert len(second.running) == 4
+    assert not group.owner_problems
+
+
+def test_a_worker_that_is_slow_to_stop_stops_before_others_start(group: MemoryGroup) -> None:
+    first, second = two(group, stop_ms=4_800)
+    second.is_cut_off = True
+    group.run_until(lambda: len(first.running) == 8)
+    assert not group.owner_problems
+
+
+def test_a_coordinator_that_is_away_for_a_moment_is_no_reason_to_stop(group: MemoryGroup) -> None:
+    first, _ = two(group)
+    group.is_reachable = False
+    group.run(2_000)
+    group.is_reachable = True
+    group.run(5_000)
+    assert not first.of_type(Lost)
+    assert group.is_settled
+
+
+def test_when_the_coordinator_is_away_for_longer_everything_stops_and_starts_again(group: MemoryGroup) -> None:
+    first, second = two(group)
+    group.is_reachable = False
+    group.run(6_000)
+    assert not first.running
+    assert not second.running
+    group.is_reachable = True
+    group.settle()
+    assert not group.owner_problems
+
+
+def test_a_worker_that_hangs_leaves_and_says_what_it_was_doing(group: MemoryGroup) -> None:
+    first, second = two(group)
+    second.membership.poll(group.now_ms, "starting a session")
+    second.polls = False
+    group.run_until(lambda: len(first.running) == 8, 70_000)
+    assert "and was starting a session" in second.of_type(Trouble)[-1].message
+    second.polls = True
+    group.run_until(lambda: len(second.running) == 4)
+    assert not group.owner_problems
+
+
+# -- protocols
+
+
+def test_eagerly_everybody_stops_everything_before_every_round(group: MemoryGroup) -> None:
+    first, second = two(group, protocol=EAGER)
+    group.configure(orders=3, flights=3, planes=1)
+    group.settle()
+    assert len(first.of_type(StopWork)) >= 2
+    assert len(second.of_type(StopWork)) >= 1
+    assert not group.owner_problems
+
+
+def test_one_worker_of_an_older_protocol_takes_all_with_it_and_its_leaving_brings_them_back(group: MemoryGroup) -> None:
+    first, _ = two(group)
+    for older in (COMPATIBLE, EAGER):
+        third = group.add(older.name.lower(), protocol=older)
+        group.run_until(partial(has_agreed_on, first, older))
+        group.settle()
+        group.leave(third)
+        group.run_until(partial(has_agreed_on, first, ProtocolVersion.SESSIONED))
+        group.settle()
+    changes = first.of_type(ProtocolChanged)
+    assert [change.is_warning for change in changes] == [True, False, True, False]
+    assert "requests between workers are not verified any more" in changes[0].message
+    assert "verified again" in changes[1].message
+
+
+def test_a_worker_that_is_not_sessioned_itself_says_nothing_about_a_change_that_is_none(group: MemoryGroup) -> None:
+    worker = group.add("first", protocol=COMPATIBLE)
+    group.settle()
+    assert not worker.of_type(ProtocolChanged)
+
+
+# -- errors
+
+
+def answer_with(worker: Worker, group: MemoryGroup, api_key: ApiKey, code: ErrorCode) -> None:
+    """Let the next answer to such a request be this error."""
+    handle = group._handle
+
+    def refuse(who: Worker, request: Any, answer: Any) -> None:
+        if who is worker and request.api_key is api_key:
+            group._handle = handle  # type: ignore[method-assign]
+
+            def refused(response: Any) -> None:
+                response.error_code = code
+                answer(response)
+
+            handle(who, request, refused)
+        else:
+            handle(who, request, answer)
+
+    group._handle = refuse  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("api_key", [ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT])
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    ],
+)
+def test_after_any_error_that_passes_the_group_settles_again(
+    group: MemoryGroup, api_key: ApiKey, code: ErrorCode
+) -> None:
+    _, second = two(group)
+    answer_with(second, group, api_key, code)
+    group.configure(orders=3, flights=3, planes=2)
+    group.run(3_000)
+    group.settle(120_000)
+    assert not group.owner_problems
+    assert not second.of_type(MembershipFailed)
+
+
+def test_a_member_that_the_coordinator_does_not_know_any_more_stops_at_once(group: MemoryGroup) -> None:
+    _, second = two(group)
+    answer_with(second, group, ApiKey.HEARTBEAT, ErrorCode.UNKNOWN_MEMBER_ID)
+    group.run_until(lambda: bool(second.of_type(Lost)), 2_000)
+    group.settle()
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        (ErrorCode.GROUP_AUTHORIZATION_FAILED, "allow it READ on group.id=connect-cluster"),
+        (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "set group.id to a name that no consumer group has"),
+        (ErrorCode.INVALID_SESSION_TIMEOUT, "session.timeout.ms=10000"),
+        (ErrorCode.GROUP_MAX_SIZE_REACHED, "group.max.size"),
+        (ErrorCode.INVALID_GROUP_ID, "choose another name"),
+    ],
+)
+def test_an_error_that_does_not_pass_ends_the_membership_and_says_what_to_do(
+    group: MemoryGroup, code: ErrorCode, advice: str
+) -> None:
+    worker = group.add("first")
+    answer_with(worker, group, ApiKey.JOIN_GROUP, code)
+    group.run(1_000)
+    (failed,) = worker.of_type(MembershipFailed)
+    assert advice in failed.message
+    group.run(60_000)
+    assert worker.membership.phase is Phase.FAILED
+
+
+def test_an_answer_about_an_earlier_generation_is_passed_over(group: MemoryGroup) -> None:
+    first, _ = two(group)
+    group.configure(orders=3, flights=3, planes=2)
+    group.settle()
+    count = len(first.of_type(Joining))
+    group.run(10_000)
+    assert len(first.of_type(Joining)) == count
+
+
+def test_who_may_not_look_for_the_coordinator_is_told_what_to_allow(group: MemoryGroup) -> None:
+    worker = group.add("first")
+    membership = worker.membership
+    found = Coordinator(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    membership.answered(1, FindCoordinatorResponse(coordinators=[found]), group.now_ms)
+    assert membership.phase is Phase.FAILED
+
+
+def test_a_node_that_can_not_be_used_ends_a_membership_that_has_not_begun(group: MemoryGroup) -> None:
+    worker = group.add("first")
+    worker.membership.failed(1, "this client's password is wrong", group.now_ms, is_terminal=True)
+    assert worker.membership.phase is Phase.FAILED
+
+
+def test_a_member_that_can_not_log_in_any_more_goes_on_trying(group: MemoryGroup) -> None:
+    worker = group.add("first")
+    group.settle()
+    worker.is_cut_off = True
+    group.run_until(lambda: worker.membership._beat is not None, 3_000)
+    beat = worker.membership._beat
+    assert beat is not None
+    worker.membership.failed(beat.request_id, "this client's password is wrong", group.now_ms, is_terminal=True)
+    assert worker.membership.phase is Phase.STABLE
+
+
+@pytest.mark.parametrize("version", range(10))
+def test_requests_can_be_made_in_every_version_that_a_broker_may_offer(version: int) -> None:
+    settings, node = GroupSettings("group", "http://a/"), Address("localhost", 9092)
+    requests = [
+        group_requests.find_coordinator(1, settings),
+        group_requests.join_group(1, settings, node, member_id="m", protocols=[("default", b"")], reason="why"),
+        group_requests.sync_group(
+            1, settings, node, member_id="m", generation=1, protocol_name="default", assignments=[("m", b"")]
+        ),
+        group_requests.heartbeat(1, settings, node, member_id="m", generation=1),
+        group_requests.leave_group(1, settings, node, member_id="m", reason="why"),
+    ]
+    for request in requests:
+        info = API_TABLE[request.api_key]
+        if info.lowest <= version <= info.highest:
+            assert request.message(version).encode(version)

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import pytest
+
+from barnabas.connect.decide.group.membership_events import Joining
+from barnabas.connect.decide.herder.effects import ReadConfigsToEnd, ValidateConfig, WriteConfigs
+from barnabas.connect.errors import AlreadyExists, BadRequest, ConnectError, NotFound, NotLeader, RebalanceNeeded
+from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
+from tests.unit.connect.decide.herder.herder_driver import OTHER_URL, SOURCE, HerderDriver, connector, started
+
+
+@pytest.fixture
+def leader() -> HerderDriver:
+    return started()
+
+
+@pytest.fixture
+def follower() -> HerderDriver:
+    return started(leads=False)
+
+
+def test_creating_writes_and_reads_back_before_it_is_answered(leader: HerderDriver) -> None:
+    leader.hold(ReadConfigsToEnd)
+    answer = leader.ask(leader.herder.connectors.create("c", SOURCE, None))
+    assert "connector-c" in leader.keys_written()
+    assert not answer.is_there
+    leader.release()
+    assert answer.value.name == "c"
+    assert answer.value.type is ConnectorType.SOURCE
+    assert answer.value.tasks == []
+
+
+def test_an_initial_state_is_written_before_the_connector_and_with_it(leader: HerderDriver) -> None:
+    leader.ask(leader.herder.connectors.create("c", SOURCE, TargetState.STOPPED))
+    (batch,) = (each.records for each in leader.all_made(WriteConfigs) if len(each.records) == 2)
+    assert [record.key for record in batch] == [b"target-state-c", b"connector-c"]
+
+
+def test_what_exists_is_not_created_again(leader: HerderDriver) -> None:
+    connector(leader, "c")
+    leader.member()
+    error = leader.ask(leader.herder.connectors.create("c", SOURCE, None)).error
+    assert isinstance(error, AlreadyExists)
+    assert str(error) == "Connector c already exists"
+
+
+def test_of_two_that_create_at_once_the_second_is_refused(leader: HerderDriver) -> None:
+    leader.hold(WriteConfigs)
+    first = leader.ask(leader.herder.connectors.create("c", SOURCE, None))
+    second = leader.ask(leader.herder.connectors.create("c", SOURCE, None))
+    leader.release()
+    assert first.value.name == "c"
+    assert isinstance(second.error, AlreadyExists)
+
+
+def test_an_invalid_config_is_refused_with_all_errors(leader: HerderDriver) -> None:
+    leader.errors = ["bad one", "bad two"]
+    error = leader.ask(leader.herder.connectors.put("c", SOURCE)).error
+    assert isinstance(error, BadRequest)
+    assert str(error).splitlines() == [
+        "Connector configuration is invalid and contains the following 2 error(s):",
+        "bad one",
+        "bad two",
+        "You can also find the above list of errors at the endpoint "
+        "`/connector-plugins/{connectorType}/config/validate`",
+    ]
+    assert leader.keys_written() == ["session-key"]
+
+
+def test_a_follower_says_who_leads(follower: HerderDriver) -> None:
+    requests = follower.herder.connectors
+    for steps in (
+        requests.create("c", SOURCE, None),
+        requests.put("c", SOURCE),
+        requests.patch("c", {}),
+        requests.delete("c"),
+    ):
+        error = follower.ask(steps).error
+        assert isinstance(error, NotLeader)
+        assert error.url == OTHER_URL
+
+
+def test_a_request_waits_for_a_rebalance(leader: HerderDriver) -> None:
+    leader.herder.notice(Joining("somebody came"), {}, (), leader.now)
+    answer = leader.ask(leader.herder.connectors.create("c", SOURCE, None))
+    leader.advance(5_000)
+    assert not answer.is_there
+    leader.member()
+    assert answer.value.name == "c"
+
+
+def test_a_request_does_not_wait_for_ever(leader: HerderDriver) -> None:
+    leader.herder.notice(Joining("somebody came"), {}, (), leader.now)
+    answer = leader.ask(leader.herder.connectors.delete("c"))
+    leader.advance(30_000)
+    assert isinstance(answer.error, RebalanceNeeded)
+
+
+def test_a_leader_that_has_lost_the_lead_meanwhile_does_not_write(leader: HerderDriver) -> None:
+    leader.herder.notice(Joining("somebody came"), {}, (), leader.now)
+    answer = leader.ask(leader.herder.connectors.create("c", SOURCE, None))
+    leader.member(leads=False)
+    assert isinstance(answer.error, NotLeader)
+
+
+def test_what_is_not_known_here_is_looked_for_in_the_topic_first(follower: HerderDriver) -> None:
+    error = follower.ask(follower.herder.connectors.info("c")).error
+    assert isinstance(error, NotFound)
+    assert str(error) == "Connector c not found"
+    assert follower.all_made(ReadConfigsToEnd)
+    follower.made.clear()
+    connector(follower, "c", tasks=2)
+    info = follower.ask(follower.herder.connectors.info("c")).value
+    assert info.tasks == [ConnectorTaskId("c", 0), ConnectorTaskId("c", 1)]
+    assert not follower.all_made(ReadConfigsToEnd)
+
+
+def test_reading_goes_on_while_the_group_rebalances_and_writing_waits(leader: HerderDriver) -> None:
+    connector(leader, "c")
+    leader.herder.notice(Joining("somebody came"), {}, (), leader.now)
+    assert leader.ask(leader.herder.connectors.config("c")).value == SOURCE
+    assert leader.ask(leader.herder.connectors.tasks("c")).value == []
+
+
+def test_a_put_says_whether_the_connector_is_new(leader: HerderDriver) -> None:
+    info, is_new = leader.ask(leader.herder.connectors.put("c", SOURCE)).value
+    assert is_new
+    leader.member()
+    info, is_new = leader.ask(leader.herder.connectors.put("c", {**SOURCE, "x": "y"})).value
+    assert not is_new
+    assert info.config == {**SOURCE, "x": "y"}
+
+
+def test_a_patch_merges_and_null_removes(leader: HerderDriver) -> None:
+    connector(leader, "c", config={**SOURCE, "a": "1", "b": "2"})
+    leader.member()
+    info = leader.ask(leader.herder.connectors.patch("c", {"a": None, "b": "3", "d": "4", "e": None})).value
+    assert info.config == {**SOURCE, "b": "3", "d": "4"}
+
+
+def test_a_patch_is_made_again_when_somebody_was_faster(leader: HerderDriver) -> None:
+    connector(leader, "c", config={**SOURCE, "a": "1"})
+    leader.member()
+    leader.hold(ValidateConfig)
+    answer = leader.ask(leader.herder.connectors.patch("c", {"b": "2"}))
+    connector(leader, "c", config={**SOURCE, "a": "9"})
+    leader.member()
+    leader.release()
+    assert answer.value.config == {**SOURCE, "a": "9", "b": "2"}
+
+
+def test_a_removal_forgets_the_target_state_too(leader: HerderDriver) -> None:
+    connector(leader, "c")
+    leader.member()
+    leader.ask(leader.herder.connectors.delete("c"))
+    assert leader.keys_written()[-2:] == ["connector-c", "target-state-c"]
+    assert leader.herder.connectors.names() == []
+
+
+def test_a_write_that_fails_is_told(leader: HerderDriver) -> None:
+    leader.refuse(WriteConfigs, ConnectError("no room"))
+    assert str(leader.ask(leader.herder.connectors.create("c", SOURCE, None)).error) == "no room"
+    leader.allow(WriteConfigs)
+    assert leader.ask(leader.herder.connectors.create("c", SOURCE, None)).value.name == "c"  # The turn is free again.
+
+
+def test_health_waits_behind_what_is_being_written(leader: HerderDriver) -> None:
+    leader.hold(WriteConfigs)
+    leader.ask(leader.herder.connectors.create("c", SOURCE, None))
+    answer = leader.ask(leader.herder.health())
+    assert not answer.is_there
+    assert "writing to the config topic" in (leader.herder.context.stages.current() or "")
+    leader.release()
+    assert answer.is_there
+    assert leader.herder.context.stages.current() is None

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from barnabas.connect.decide.registry.plugin import CONNECTORS, PluginType
+from barnabas.connect.decide.registry.plugin_registry import PluginRegistry, UnknownPlugin, VersionNotFound
+from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
+from barnabas.connect.errors import BadRequest, NotFound
+from barnabas.connect.plugins.api import Connector, SourceConnector, SourceTask
+from barnabas.connect.plugins.discovery import REFUSED_GROUPS, built_in_plugins, connector_plugin, discover
+from tests.unit.connect.plugins.example_connectors import FileStreamSinkConnector, PickyConnector, registry
+
+
+class Shout:
+    """No connector."""
+
+
+class NoTask(SourceConnector):
+    pass
+
+
+class Neither(Connector):
+    task_class = SourceTask
+
+
+class OlderPicky(PickyConnector):
+    version = "1.9"
+
+
+def entry(value: str, group: str = "barnabas.connectors") -> EntryPoint:
+    return EntryPoint("x", value, group)
+
+
+class TestDiscovery:
+    def test_finds_what_comes_with_barnabas(self) -> None:
+        found = discover([])
+        assert found.problems == ()
+        assert {each.type for each in found} == set(PluginType)
+        names = ("MockSource", "MockSink", "FileStreamSource", "FileStreamSink")
+        assert [found.connector(name).type in CONNECTORS for name in names] == [True] * 4
+
+    def test_needs_no_spark_for_it(self) -> None:
+        import subprocess
+
+        code = (
+            "import sys; from barnabas.connect.plugins.discovery import discover; "
+            "import barnabas.connect.plugins.testing; discover([]); sys.exit('pyspark' in sys.modules)"
+        )
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+    def test_finds_what_entry_points_name(self) -> None:
+        assert discover([entry(f"{__name__}:OlderPicky")]).connector("OlderPicky").target is OlderPicky
+
+    @pytest.mark.parametrize("group", sorted(REFUSED_GROUPS))
+    def test_only_connectors_come_from_other_packages(self, group: str) -> None:
+        found = discover([entry("no.such.module:Shout", group)])
+        [problem] = found.problems
+        for name in ("Shout", "no.such.module.Shout", "no.such.module:Shout"):
+            with pytest.raises(UnknownPlugin, match=r"of other packages than barnabas can't run here") as raised:
+                found.find(name, PluginType.TRANSFORMATION)
+            assert str(raised.value) in problem
+
+    def test_who_configures_what_is_refused_is_told_why(self) -> None:
+        found = discover([entry("loud:Shout", "barnabas.transforms")])
+        defaults = ValidationDefaults(
+            "g", dict.fromkeys(("key", "value"), "JsonConverter") | {"header": "JsonConverter"}
+        )
+        config = {"connector.class": "MockSource", "name": "m", "transforms": "a", "transforms.a.type": "Shout"}
+        infos = ConnectorValidation(found, defaults).validate(config).configs
+        [errors] = [each.value.errors for each in infos if each.value.name == "transforms.a.type"]
+        assert "transforms of other packages than barnabas can't run here" in errors[0]
+
+    @pytest.mark.parametrize(
+        ("value", "group", "reason"),
+        [
+            ("no.such.module:X", "barnabas.connectors", "ModuleNotFoundError"),
+            (f"{__name__}:Absent", "barnabas.connectors", "AttributeError"),
+            (f"{__name__}:Shout", "barnabas.connectors", "Shout is not derived from SourceConnector or SinkConnector"),
+            (f"{__name__}:NoTask", "barnabas.connectors", "has no task_class"),
+            (f"{__name__}:Neither", "barnabas.connectors", "derived from neither"),
+        ],
+    )
+    def test_what_can_not_be_used_is_reported_and_left_out(self, value: str, group: str, reason: str) -> None:
+        found = discover([entry(value, group), entry(f"{__name__}:OlderPicky")])
+        [problem] = found.problems
+        assert value in problem
+        assert reason in problem
+        assert found.connector("OlderPicky")
+        for name in ("x", value):  # Whoever configures it reads the reason.
+            with pytest.raises(UnknownPlugin, match=reason):
+                found.connector(name)
+
+    def test_a_listed_class_goes_by_module_and_class_and_needs_no_entry_point(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "just_written.py").write_text(
+            "from barnabas.connect.plugins.api import SourceConnector, SourceTask\n"
+            "class Mine(SourceConnector):\n    task_class = SourceTask\n"
+        )
+        monkeypatch.syspath_prepend(str(tmp_path))
+        found = discover([], allowed=["just_written:Mine"])
+        plugin = found.connector("just_written:Mine")
+        assert plugin.name == "just_written.Mine"
+        assert plugin.version is None
+        assert plugin in found.of_type(PluginType.SOURCE)
+        assert found.connector("Mine") is plugin is found.for_listing("just_written:Mine", None)
+
+    def test_a_class_with_an_entry_point_goes_by_module_and_class_too(self) -> None:
+        found = discover([entry(f"{__name__}:OlderPicky")], allowed=[f"{__name__}:OlderPicky"])
+        assert found.connector(f"{__name__}:OlderPicky").target is OlderPicky
+        assert len(found.of_type(PluginType.SOURCE)) == len(discover([]).of_type(PluginType.SOURCE)) + 1
+
+    @pytest.mark.parametrize("name", ["os:environ", "os.environ", "never_imported:Thing", "never_imported.Thing"])
+    def test_what_is_not_listed_is_not_imported_whatever_a_request_names(
+        self, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "never_imported.py").write_text("raise SystemExit('a request has run code')")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.setenv("SECRET_OF_THE_WORKER", "hunter2-hunter2")
+        found = discover([])
+        errors = []
+        for ask in (found.connector, lambda name: found.for_listing(name, None), found.find):
+            with pytest.raises((UnknownPlugin, NotFound)) as raised:
+                ask(name)
+            errors.append(str(raised.value))
+        assert "never_imported" not in sys.modules
+        assert "hunter2" not in "".join(errors)
+        assert ("barnabas.connect.plugins of the worker's settings" in errors[0]) == (":" in name)
+
+    def test_a_long_name_comes_back_cut(self) -> None:
+        with pytest.raises(UnknownPlugin) as raised:
+            discover([]).connector("x" * 100_000)
+        assert len(str(raised.value)) < 10_000
+
+    @pytest.mark.parametrize(
+        ("name", "reason"),
+        [
+            ("os:path", "an object of the class module"),
+            ("os:environ", "an object of the class _Environ"),
+            ("os:PathLike", "PathLike is not derived from"),
+            ("no.such:Thing", "No module named"),
+            ("os", "write barnabas.connect.plugins as module:Class"),
+            ("../x:Y", "write barnabas.connect.plugins as module:Class"),
+        ],
+    )
+    def test_what_is_listed_and_can_not_be_used_says_why_and_shows_no_object(
+        self, name: str, reason: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SECRET_OF_THE_WORKER", "hunter2-hunter2")
+        found = discover([], allowed=[name])
+        [problem] = found.problems
+        assert reason in problem
+        assert name in problem
+        assert "hunter2" not in problem
+        with pytest.raises(UnknownPlugin, match=reason):
+            found.connector(name)
+        with pytest.raises(NotFound, match=reason):
+            found.for_listing(name, None)
+
+
+class TestNames:
+    def test_what_two_plugins_are_called_is_nobodys(self) -> None:
+        class OtherPicky(PickyConnector):
+            pass
+
+        OtherPicky.__name__ = OtherPicky.__qualname__ = "PickyConnector"
+        OtherPicky.__module__ = "elsewhere"
+        both = PluginRegistry([connector_plugin(each, "") for each in (PickyConnector, OtherPicky)])
+        with pytest.raises(UnknownPlugin, match="More than one Connector matches Picky"):
+            both.connector("Picky")
+        assert both.connector("elsewhere.PickyConnector").target is OtherPicky
+
+    def test_a_nested_class_is_listed_by_its_full_name_only(self) -> None:
+        with pytest.raises(NotFound, match=r"Unknown plugin MaskField\$Key\."):
+            registry().for_listing("MaskField$Key", None)
+        assert registry().for_listing("org.apache.kafka.connect.transforms.MaskField$Key", None)
+
+    def test_what_runs_tasks_is_given_full_names(self) -> None:
+        config = {
+            "key.converter": "Json",
+            "header.converter": "SimpleHeaderConverter",
+            "transforms.a.type": "Filter",
+            "transforms.a.b.type": "Filter",
+            "predicates.p.type": "NoSuch",
+            "file": "Json",
+        }
+        assert registry().with_full_names(config) == {
+            **config,
+            "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "header.converter": "org.apache.kafka.connect.storage.SimpleHeaderConverter",
+            "transforms.a.type": "org.apache.kafka.connect.transforms.Filter",
+        }
+
+    def test_the_listing_goes_by_kind_and_name(self) -> None:
+        kinds = [each.type for each in registry().listing(connectors_only=False)]
+        order = [each.text for each in PluginType]
+        assert kinds == sorted(kinds, key=order.index)
+        assert {each.type for each in registry().listing()} == {"sink", "source"}
+
+
+class TestVersions:
+    def plugins(self) -> PluginRegistry:
+        class Picky(PickyConnector):
+            pass
+
+        older, newer = (connector_plugin(each, "") for each in (PickyConnector, Picky))
+        from dataclasses import replace
+
+        return PluginRegistry([replace(newer, name=older.name, version="10.0"), older, *built_in_plugins()])
+
+    def test_the_newest_that_matches_is_taken(self) -> None:
+        assert self.plugins().connector("Picky").version == "10.0"
+        assert self.plugins().connector("Picky", "[1.0,10.0)").version == "2.1"
+        assert self.plugins().versions("Picky", *CONNECTORS) == ["2.1", "10.0"]
+
+    def test_one_that_is_not_there_is_named_with_those_that_are(self) -> None:
+        with pytest.raises(VersionNotFound, match=r"version range \[3\.0,3\.0\], available versions: \[2\.1, 10\.0\]"):
+            self.plugins().connector("Picky", "3.0")
+        with pytest.raises(BadRequest, match="no range of versions"):
+            self.plugins().for_listing("Picky", "[1")
+
+    def test_the_type_of_a_connector_follows_its_class(self) -> None:
+        assert connector_plugin(FileStreamSinkConnector, "").type is PluginType.SINK

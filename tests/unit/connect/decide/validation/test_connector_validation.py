@@ -1,0 +1,428 @@
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas import __version__
+from barnabas.common.config_providers import ConfigProviders
+from barnabas.connect.decide.validation.connector_config import COMMON_CONFIG, SINK_CONFIG, SOURCE_CONFIG, plugin_config
+from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
+from barnabas.connect.errors import BadRequest, ConnectError, NotFound
+from barnabas.connect.plugins.discovery import discover
+from tests.unit.connect.plugins.example_connectors import (
+    KAFKA_VERSION,
+    FileStreamSinkConnector,
+    FileStreamSourceConnector,
+    registry,
+    validation,
+)
+
+VECTORS = Path(__file__).resolve().parents[4] / "vectors" / "connect"
+DEFINITIONS = json.loads((VECTORS / "config_definitions.json").read_text())
+
+# Errors whose words are Java's, or which are about what only one of the two can do.
+OTHER_WORDS = {
+    'Invalid value null for configuration pattern: Invalid regex: Cannot invoke "String.isEmpty()" because '
+    '"this.pattern" is null': "Invalid value null for configuration pattern: Invalid regex: there is none",
+}
+EXACTLY_ONCE = "This worker does not have exactly-once source support enabled."
+
+
+def answers(kind: str) -> Iterator[Any]:
+    with gzip.open(VECTORS / "plugin-answers-4.3.1.jsonl.gz", "rt") as lines:
+        for line in lines:
+            capture = json.loads(line)
+            if capture["path"].split("?")[0].endswith(kind):
+                yield pytest.param(capture, id=capture["name"])
+
+
+def in_our_words(answer: Any) -> Any:
+    """Kafka's answer with our version and our texts."""
+    if isinstance(answer, dict):
+        return {name: in_our_words(value) for name, value in answer.items()}
+    if isinstance(answer, list):
+        return [in_our_words(each) for each in answer]
+    if isinstance(answer, str):
+        answer = OTHER_WORDS.get(answer, answer)
+        return (
+            EXACTLY_ONCE
+            if "preflight validation of exactly-once" in answer
+            else answer.replace(KAFKA_VERSION, __version__)
+        )
+    return answer
+
+
+def without_extras(answer: dict[str, Any]) -> dict[str, Any]:
+    """Ours without documentation, without converters that Kafka doesn't have, and without our advice."""
+    for each in answer["configs"]:
+        (each["definition"] or {}).pop("documentation", None)
+        value = each["value"]
+        value["recommended_values"] = [name for name in value["recommended_values"] if not name.startswith("barnabas.")]
+        value["errors"] = [EXACTLY_ONCE if error.startswith(EXACTLY_ONCE) else error for error in value["errors"]]
+    return answer
+
+
+def errors_of(config: dict[str, str | None], checks: ConnectorValidation | None = None) -> dict[str, list[str]]:
+    infos = (checks or validation()).validate(config)
+    errors: dict[str, list[str]] = {}
+    for each in infos.configs:
+        if each.value.errors:
+            errors.setdefault(each.value.name, []).extend(each.value.errors)
+    return errors
+
+
+SOURCE = {"name": "v", "connector.class": "FileStreamSource", "topic": "t"}
+SINK = {"name": "v", "connector.class": "FileStreamSink", "topics": "a"}
+
+
+class TestCaptures:
+    @pytest.mark.parametrize("capture", [each for each in answers("/validate") if each.values[0]["status"] == 200])
+    def test_a_validation_is_answered_as_by_kafka(self, capture: dict[str, Any]) -> None:
+        ours = msgspec.to_builtins(validation().validate(json.loads(capture["request"])))
+        assert without_extras(ours) == in_our_words(capture["answer"])
+
+    @pytest.mark.parametrize("capture", list(answers("/config")))
+    def test_settings_of_a_plugin_are_listed_as_by_kafka(self, capture: dict[str, Any]) -> None:
+        if not capture["path"].startswith("/connector-plugins/"):
+            return
+        path, _, query = capture["path"].partition("?")
+        name = path.split("/")[2].replace("%24", "$")
+        version = query.removeprefix("version=").replace(KAFKA_VERSION, __version__) or None
+        if capture["status"] == 200:
+            ours = msgspec.to_builtins(plugin_config(registry(), name, version))
+            ours = [each for each in ours if not each["name"].startswith("barnabas.")]
+            for each in ours:
+                each.pop("documentation")
+            assert ours == in_our_words(capture["answer"])
+        else:
+            with pytest.raises((NotFound, BadRequest)) as caught:
+                plugin_config(registry(), name, version)
+            assert caught.value.http_status == capture["status"]
+            java_name = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+            ours = str(caught.value).replace(
+                f"{FileStreamSourceConnector.__module__}.FileStreamSourceConnector", java_name
+            )
+            assert ours == in_our_words(capture["answer"])["message"]
+
+    @pytest.mark.parametrize("capture", [each for each in answers("/connectors") if each.values[0]["status"] == 400])
+    def test_what_kafka_does_not_create_has_the_same_errors(self, capture: dict[str, Any]) -> None:
+        body = json.loads(capture["request"])
+        config = {**body["config"], "name": (body.get("name") or "").strip()}
+        text = capture["answer"]["message"]
+        if "Failed to find any class" in text:
+            with pytest.raises(BadRequest, match="Failed to find any class that implements Connector"):
+                validation().validate(config)
+            return
+        infos = validation().validate(config)
+        lines = text.split("\n")
+        assert lines[0].endswith(f"the following {infos.error_count} error(s):")
+        assert [error for each in infos.configs for error in each.value.errors] == lines[1:-1]
+
+
+class TestDefinitions:
+    @pytest.mark.parametrize(
+        ("kind", "keys"),
+        [
+            ("connector", COMMON_CONFIG),
+            ("sink", COMMON_CONFIG + SINK_CONFIG),
+            ("source", COMMON_CONFIG + SOURCE_CONFIG),
+        ],
+    )
+    def test_are_those_of_kafka(self, kind: str, keys: Any) -> None:
+        ours = [
+            [
+                key.name,
+                key.type.name,
+                "<required>" if key.required else key.default_text,
+                key.importance.name,
+                key.group,
+                key.order_in_group,
+            ]
+            for key in keys
+        ]
+        assert ours == [[*row[:4], *row[5:]] for row in DEFINITIONS[kind]]
+
+    @pytest.mark.parametrize("kind", ["connector", "sink", "source"])
+    def test_have_the_validators_of_kafka(self, kind: str) -> None:
+        keys = COMMON_CONFIG + SINK_CONFIG + SOURCE_CONFIG
+        for name, _, _, _, expected, *_ in DEFINITIONS[kind]:
+            if expected and "org.apache.kafka" not in expected:
+                assert str(keys[name].validator) == expected
+
+    def test_every_setting_is_explained(self) -> None:
+        for plugin in registry():
+            if plugin.location == "barnabas":
+                assert [key.name for key in plugin.config_def if not key.documentation] == []
+        assert [key.name for key in COMMON_CONFIG + SINK_CONFIG + SOURCE_CONFIG if not key.documentation] == []
+
+
+class TestConnector:
+    def test_a_class_that_is_not_there_is_refused_with_those_that_are(self) -> None:
+        with pytest.raises(BadRequest, match="available connectors are: .*FileStreamSinkConnector"):
+            validation().validate({"name": "v", "connector.class": "NoSuch"})
+
+    @pytest.mark.parametrize("config", [{}, {"name": "v"}, {"connector.class": " "}, {"connector.class": None}])
+    def test_a_connector_says_what_it_is(self, config: dict[str, str | None]) -> None:
+        with pytest.raises(BadRequest, match="contains no connector type"):
+            validation().validate(config)
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "FileStreamSource",
+            "FileStreamSourceConnector",
+            "org.apache.kafka.connect.file.FileStreamSourceConnector",
+            f"{FileStreamSourceConnector.__module__}.FileStreamSourceConnector",
+        ],
+    )
+    def test_goes_by_several_names(self, name: str) -> None:
+        assert errors_of({**SOURCE, "connector.class": name}) == {}
+
+    def test_a_version_that_is_not_there_is_said_at_class_and_version(self) -> None:
+        errors = errors_of({**SOURCE, "connector.plugin.version": "[9.0,)"})
+        assert set(errors) == {"connector.class", "connector.plugin.version"}
+        assert f"version range [9.0,), available versions: [{__version__}]" in errors["connector.class"][0]
+
+    def test_what_is_no_version_is_said_once(self) -> None:
+        assert [*errors_of({**SOURCE, "connector.plugin.version": "[1"})] == ["connector.plugin.version"]
+
+    def test_a_connector_adds_its_own_errors(self) -> None:
+        config = {"name": "v", "connector.class": "Picky", "password": "x", "url": "bad:1"}
+        infos = validation().validate(config)
+        assert infos.error_count == 2
+        assert infos.configs[0].definition is None
+        assert errors_of(config) == {"url": ["can't connect to bad:1"], "elsewhere": ["is odd"]}
+
+    def test_a_connector_that_fails_to_validate_is_an_error_of_the_server(self) -> None:
+        with pytest.raises(ConnectError, match="failed to validate: RuntimeError: no database") as caught:
+            validation().validate({"name": "v", "connector.class": "Picky", "password": "x", "url": "explode"})
+        assert caught.value.http_status == 500
+
+    def test_internal_settings_are_not_shown(self) -> None:
+        assert "hidden" not in [each.name for each in plugin_config(registry(), "Picky", None)]
+
+    @given(st.text(max_size=5))
+    def test_a_name_has_no_control_characters_and_is_not_empty(self, name: str) -> None:
+        stripped = name.strip("".join(map(chr, range(0x21))))
+        is_bad = not stripped or any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in stripped)
+        assert ("name" in errors_of({**SOURCE, "name": name})) == is_bad
+
+    @pytest.mark.parametrize("name", ["topic", "file", "tasks.max", "unknown", "transforms"])
+    def test_null_is_no_value(self, name: str) -> None:
+        errors = errors_of({**SOURCE, name: None})
+        assert "Null value can not be supplied as the configuration value." in errors[name]
+
+
+class TestSink:
+    def test_needs_topics(self) -> None:
+        text = "Must configure one of topics or topics.regex"
+        config = {"name": "v", "connector.class": "FileStreamSink"}
+        assert errors_of(config) == {"topics": [text], "topics.regex": [text]}
+
+    def test_a_pattern_is_one_of_javas(self) -> None:
+        config: dict[str, str | None] = {**SINK, "topics": "", "topics.regex": "a("}
+        assert "Invalid regex" in errors_of(config)["topics.regex"][0]
+        assert errors_of({**config, "topics.regex": r"\p{Lower}++"}) == {}
+
+    def test_dead_letters_do_not_go_where_they_come_from(self) -> None:
+        dead_letters = {"errors.deadletterqueue.topic.name": "dead"}
+        assert (
+            "may not be included in the list" in errors_of({**SINK, **dead_letters, "topics": "a, dead"})["topics"][0]
+        )
+        config = {**SINK, **dead_letters, "topics": "", "topics.regex": "d.*"}
+        assert "may not be included in the regex" in errors_of(config)["topics.regex"][0]
+        assert errors_of({**config, "topics.regex": "d"}) == {}
+
+    def test_its_group_is_not_that_of_the_workers(self) -> None:
+        checks = ConnectorValidation(registry(), ValidationDefaults("connect-v", {"key": "Json", "value": "String"}))
+        assert "conflicts with Connect worker group connect-v" in errors_of(SINK, checks)["name"][0]
+        assert errors_of({**SINK, "consumer.override.group.id": "x"}, checks) == {}
+
+
+class TestSource:
+    def test_is_never_exactly_once(self) -> None:
+        for change in ({"exactly.once.support": "REQUIRED"}, {"transaction.boundary": "connector"}):
+            [[error]] = errors_of({**SOURCE, **change}).values()
+            assert error.startswith(EXACTLY_ONCE)
+
+    def test_topics_are_created_by_complete_rules(self) -> None:
+        config = {**SOURCE, "topic.creation.default.partitions": "3"}
+        assert [*errors_of(config)] == ["topic.creation.default.replication.factor"]
+        config |= {"topic.creation.default.replication.factor": "1", "topic.creation.groups": "big"}
+        assert [*errors_of(config)] == ["topic.creation.big.include"]
+        assert errors_of({**config, "topic.creation.big.include": "big.*,large"}) == {}
+        assert [*errors_of({**config, "topic.creation.big.include": "("})] == ["topic.creation.big.include"]
+        config |= {"topic.creation.big.include": "x", "topic.creation.big.partitions": "0"}
+        assert "must be positive" in errors_of(config)["topic.creation.big.partitions"][0]
+
+
+class TestTransforms:
+    HOIST = {"transforms": "h", "transforms.h.type": "org.apache.kafka.connect.transforms.HoistField$Value"}
+
+    @pytest.mark.parametrize("name", ["HoistField$Value", " org.apache.kafka.connect.transforms.HoistField$Value"])
+    def test_go_by_full_and_simple_names(self, name: str) -> None:
+        config = {**SOURCE, **self.HOIST, "transforms.h.type": name, "transforms.h.field": "x"}
+        infos = validation().validate(config)
+        assert infos.error_count == 0
+        shown = {each.value.name: each.value.value for each in infos.configs}
+        assert shown["transforms.h.type"] == "org.apache.kafka.connect.transforms.HoistField$Value"
+
+    def test_have_settings_of_their_own(self) -> None:
+        assert "transforms.h.field" in errors_of({**SOURCE, **self.HOIST})
+
+    def test_a_converter_is_no_transform(self) -> None:
+        config = {**SOURCE, "transforms": "h", "transforms.h.type": "JsonConverter"}
+        assert "Not a Transformation" in errors_of(config)["transforms.h.type"][0]
+
+    @pytest.mark.parametrize("text", ["a,a", "a,,b"])
+    def test_an_alias_is_there_once(self, text: str) -> None:
+        assert "alias" in errors_of({**SOURCE, "transforms": text})["transforms"][0].lower()
+
+    def test_a_predicate_must_be_there(self) -> None:
+        config = {**SOURCE, **self.HOIST, "transforms.h.field": "x", "transforms.h.predicate": "p"}
+        assert "no such alias" in errors_of(config)["transforms.h.predicate"][0]
+        config |= {"predicates": "p", "predicates.p.type": "RecordIsTombstone"}
+        assert errors_of(config) == {}
+
+    def test_negate_needs_a_predicate(self) -> None:
+        config = {**SOURCE, **self.HOIST, "transforms.h.field": "x", "transforms.h.negate": "true"}
+        assert "no config 'transforms.h.predicate'" in errors_of(config)["transforms.h.negate"][0]
+
+    def test_a_version_must_be_there(self) -> None:
+        config = {**SOURCE, **self.HOIST, "transforms.h.field": "x", "transforms.h.plugin.version": "77"}
+        assert "version range [77,77]" in errors_of(config)["transforms.h.plugin.version"][0]
+
+    @pytest.mark.parametrize("spec", ["int7", "a:int99", "a:", "a:int8:b", ""])
+    def test_casts_are_to_types_that_there_are(self, spec: str) -> None:
+        config = {**SOURCE, "transforms": "c", "transforms.c.type": "Cast$Value", "transforms.c.spec": spec}
+        assert [*errors_of(config)] == ["transforms.c.spec"]
+
+
+class TestOverrides:
+    def test_are_shown_with_their_definition(self) -> None:
+        infos = validation().validate({**SINK, "consumer.override.max.poll.records": "5"})
+        info = infos.configs[-1]
+        assert info.definition is not None
+        assert (info.definition.name, info.definition.type, info.value.value) == (
+            "consumer.override.max.poll.records",
+            "INT",
+            "5",
+        )
+
+    def test_an_unknown_one_has_no_definition(self) -> None:
+        assert validation().validate({**SINK, "consumer.override.x": "5"}).configs[-1].definition is None
+
+    @pytest.mark.parametrize(
+        ("policy", "allowed"),
+        [
+            ("All", {"linger.ms", "sasl.mechanism"}),
+            ("None", set()),
+            ("Principal", {"sasl.mechanism"}),
+            ("Allowlist", {"linger.ms"}),
+        ],
+    )
+    def test_the_policy_decides(self, policy: str, allowed: set[str]) -> None:
+        for name, text in (("linger.ms", "5"), ("sasl.mechanism", "PLAIN")):
+            errors = errors_of({**SOURCE, f"producer.override.{name}": text}, validation(policy, ("linger.ms",)))
+            if name in allowed:
+                assert errors == {}
+            else:
+                says = f"The '{policy}' policy does not allow '{name}' to be overridden in the connector configuration."
+                assert errors == {f"producer.override.{name}": [says]}
+
+    def test_transactions_are_refused(self) -> None:
+        [[error]] = errors_of({**SOURCE, "producer.override.transactional.id": "x"}).values()
+        assert "no transactions" in error
+
+    def test_those_of_clients_that_are_not_used_are_not_looked_at(self) -> None:
+        assert errors_of({**SINK, "producer.override.transactional.id": "x"}) == {}
+
+    def test_a_setting_with_two_errors_counts_once_beside_the_connector(self) -> None:
+        config = {**SOURCE, "producer.override.linger.ms": "x"}
+        assert validation("None").validate(config).error_count == 1
+
+    def test_a_login_is_hidden(self) -> None:
+        infos = validation().validate({**SOURCE, "producer.override.sasl.jaas.config": "secret"})
+        assert infos.configs[-1].value.value == "[hidden]"
+
+
+class TestConverters:
+    def test_a_converter_of_the_connectors_own_has_its_settings_checked(self) -> None:
+        config = {**SOURCE, "value.converter": "JsonConverter", "value.converter.schemas.enable": "maybe"}
+        assert [*errors_of(config)] == ["value.converter.schemas.enable"]
+        assert "Schemas" in validation().validate(config).groups
+
+    def test_the_workers_converter_is_the_workers_business(self) -> None:
+        assert errors_of({**SOURCE, "value.converter.schemas.enable": "maybe"}) == {}
+
+    def test_a_header_converter_is_no_converter(self) -> None:
+        assert "Not a Converter" in errors_of({**SOURCE, "key.converter": "SimpleHeaderConverter"})["key.converter"][0]
+
+
+class TestOwnSettings:
+    def test_are_shown_where_they_are_set(self) -> None:
+        names = [each.value.name for each in validation().validate({**SINK, "barnabas.batch.records.max": "5"}).configs]
+        assert "barnabas.batch.records.max" in names
+        assert "barnabas.trigger.interval.ms" not in names
+        assert [*errors_of({**SINK, "barnabas.batch.records.max": "0"})] == ["barnabas.batch.records.max"]
+
+    @pytest.mark.parametrize("name", ["barnabas.triger.interval.ms", "barnabas.task.partitions"])
+    def test_others_that_look_like_ours_are_refused(self, name: str) -> None:
+        assert "there is no such setting" in errors_of({**SINK, name: "5"})[name][0]
+
+
+class TestSecrets:
+    def checks(self, folder: Path) -> ConnectorValidation:
+        (folder / "secret").write_text("bad-pässword")
+        provider = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
+        providers = ConfigProviders({"config.providers": "dir", "config.providers.dir.class": provider})
+        defaults = ValidationDefaults("cc", {"key": "Json", "value": "Json", "header": "Json"})
+        return ConnectorValidation(registry(), defaults, providers)
+
+    @pytest.mark.parametrize("name", ["url", "password", "tasks.max", "elsewhere", "producer.override.linger.ms"])
+    def test_are_used_and_never_shown(self, tmp_path: Path, name: str) -> None:
+        reference = f"${{dir:{tmp_path}:secret}}"
+        config = {"name": "v", "connector.class": "Picky", "password": "x", name: reference}
+        infos = self.checks(tmp_path).validate(config)
+        assert "pässword" not in repr(infos)
+        if name != "elsewhere":
+            assert reference in [each.value.value for each in infos.configs]
+        if name == "url":
+            assert f"can't connect to {reference}" in repr(infos)
+
+    @pytest.mark.parametrize("name", ["url", "password", "tasks.max", "elsewhere", "producer.override.linger.ms"])
+    def test_one_that_is_not_there_is_an_error_of_its_setting(self, tmp_path: Path, name: str) -> None:
+        reference = f"${{dir:{tmp_path}:other}}"
+        config = {"name": "v", "connector.class": "Picky", "password": "x", name: reference}
+        errors = errors_of(config, self.checks(tmp_path))
+        assert [*errors] == [name]
+        assert "can't read" in errors[name][-1]
+
+    def test_a_reference_to_a_provider_that_is_not_there_stays_as_it_is(self, tmp_path: Path) -> None:
+        assert errors_of({**SOURCE, "file": "${vault:a:b}"}, self.checks(tmp_path)) == {}
+
+
+def test_a_sink_of_the_example_is_a_sink() -> None:
+    assert registry().connector_type({"connector.class": FileStreamSinkConnector.__name__}) == "sink"
+    assert registry().connector_type({"connector.class": "NoSuch"}) == "unknown"
+    assert registry().connector_version({"connector.class": "Picky"}) == "2.1"
+
+
+@pytest.mark.parametrize("setting", ["transforms", "predicates", "topic.creation.groups"])
+def test_a_list_of_more_aliases_than_anyone_uses_is_refused_and_not_looked_through(setting: str) -> None:
+    config = {"connector.class": "MockSource", "name": "m", setting: ",".join(f"a{number}" for number in range(5000))}
+    config["topic.creation.default.partitions"] = "1"
+    config["topic.creation.default.replication.factor"] = "1"
+    defaults = ValidationDefaults("g", dict.fromkeys(("key", "value", "header"), "JsonConverter"))
+    infos = ConnectorValidation(discover([]), defaults).validate(config).configs
+    [errors] = [each.value.errors for each in infos if each.value.name == setting]
+    assert "It has 5000 entries; at most 100 can be used." in errors[0]
+    assert len(infos) < 1000

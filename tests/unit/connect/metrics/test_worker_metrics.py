@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from barnabas.connect.decide.tasks.task_runtime import TaskFailed, TaskRunning
+from barnabas.connect.identifiers import ConnectorTaskId
+from barnabas.connect.metrics.task_metrics import TaskFigures, TaskKind
+from barnabas.connect.metrics.worker_metrics import WorkerMetrics
+from tests.unit.connect.decide.herder.herder_driver import HerderDriver, connector, started
+
+TASK, OTHER_TASK = ConnectorTaskId("c", 0), ConnectorTaskId("c", 1)
+WORKER = "kafka_connect_connect_worker_metrics_"
+REBALANCE = "kafka_connect_connect_worker_rebalance_metrics_"
+
+
+class Measured(dict[ConnectorTaskId, TaskFigures]):
+    """The figures of some tasks."""
+
+    def figures(self, task: ConnectorTaskId) -> TaskFigures | None:
+        return self.get(task)
+
+
+@pytest.fixture
+def driver() -> HerderDriver:
+    """A leader that runs a connector of two tasks."""
+    driver = started()
+    connector(driver, "c", tasks=2)
+    driver.member("c", TASK, OTHER_TASK)
+    for task in (TASK, OTHER_TASK):
+        driver.herder.task_event(TaskRunning(task), driver.now)
+    driver.run()
+    return driver
+
+
+def samples(driver: HerderDriver, tasks: Measured | None = None) -> dict[tuple[str, ...], float]:
+    """By name and the values of the labels."""
+    body, content_type = WorkerMetrics(driver.herder, tasks).exposition()
+    assert content_type.startswith("text/plain")
+    families = text_string_to_metric_families(body.decode())
+    return {
+        (sample.name, *(text for _, text in sorted(sample.labels.items()))): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def test_what_runs_is_counted_in_all_and_by_state(driver: HerderDriver) -> None:
+    found = samples(driver)
+    assert found[WORKER + "connector_count",] == 1
+    assert found[WORKER + "task_count",] == 2
+    assert found[WORKER + "task_startup_success_total",] == 2
+    assert found[WORKER + "task_startup_success_percentage",] == 1
+    assert found[WORKER + "connector_total_task_count", "c"] == 2
+    assert found[WORKER + "connector_running_task_count", "c"] == 2
+    assert found["kafka_connect_connector_task_metrics_status", "c", "running", "0"] == 1
+
+
+def test_a_task_that_failed_is_one_that_does_not_run_and_its_restart_is_counted(driver: HerderDriver) -> None:
+    driver.herder.task_event(TaskFailed(TASK, "it broke"), driver.now)
+    driver.run()
+    found = samples(driver)
+    assert found[WORKER + "task_count",] == 1
+    assert found[WORKER + "connector_failed_task_count", "c"] == 1
+    driver.advance(2_000)
+    assert samples(driver)["barnabas_connect_task_restarts", "c", "0"] == 1
+
+
+def test_the_protocol_and_the_leader_are_labels(driver: HerderDriver) -> None:
+    found = samples(driver)
+    assert found[REBALANCE + "connect_protocol", "SESSIONED"] == 1
+    assert any(name[0] == REBALANCE + "leader_name" and name[1].startswith("http://") for name in found)
+    assert found[REBALANCE + "epoch",] == driver.herder.context.group.generation
+
+
+def test_the_time_since_the_last_rebalance_grows_while_nothing_happens(driver: HerderDriver) -> None:
+    """As a worker of Kafka's has it, where it is the difference to the time of the question."""
+    clock = [driver.now.monotonic_ms]
+    metrics = WorkerMetrics(driver.herder, None, lambda: clock[0])
+    name = REBALANCE + "time_since_last_rebalance_ms"
+
+    def since_ms() -> float:
+        families = text_string_to_metric_families(metrics.exposition()[0].decode())
+        return next(sample.value for family in families for sample in family.samples if sample.name == name)
+
+    before = since_ms()
+    clock[0] += 26_046
+    assert since_ms() == before + 26_046
+
+
+def test_a_worker_that_has_started_nothing_has_no_part_of_it_that_succeeded() -> None:
+    found = samples(started())
+    assert found[WORKER + "connector_startup_attempts_total",] == 0
+    assert found[WORKER + "connector_startup_success_percentage",] == 0
+
+
+def test_figures_of_tasks_are_told_for_those_that_run_here(driver: HerderDriver) -> None:
+    measured = Measured({each: TaskFigures(monotonic_ms=lambda: 0, epoch_ms=lambda: 0) for each in (TASK, OTHER_TASK)})
+    measured[TASK].is_of(TaskKind.SINK, partitions=2)
+    measured[TASK].has_read(5)
+    measured[OTHER_TASK].has_failed(3, skipped=True)
+    measured[ConnectorTaskId("elsewhere", 0)] = measured[TASK]
+    found = samples(driver, measured)
+    assert found["kafka_connect_sink_task_metrics_sink_record_read_total", "c", "0"] == 5
+    assert found["kafka_connect_sink_task_metrics_partition_count", "c", "0"] == 2
+    assert found["kafka_connect_task_error_metrics_total_records_skipped", "c", "1"] == 3
+    assert found["kafka_connect_task_error_metrics_total_records_skipped", "c", "0"] == 0
+    assert not any("elsewhere" in name for name in found)
+    driver.herder.task_event(TaskFailed(TASK, "it broke"), driver.now)
+    driver.run()
+    after = samples(driver, measured)
+    assert ("kafka_connect_sink_task_metrics_sink_record_read_total", "c", "0") not in after

@@ -1,0 +1,160 @@
+"""What the console finds out: rates, lags of groups, answers that are remembered, and which group tells of a sink."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.clients.admin.errors import admin_error
+from barnabas.clients.admin.group_offsets import OffsetAndMetadata
+from barnabas.clients.admin.partitions import ListedOffset
+from barnabas.clients.admin.results import Results
+from barnabas.common.error_code import ErrorCode
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.connect.decide.tasks.task_progress import GroupLag, PartitionLag
+from barnabas.connect.entities import ConnectorInfo
+from barnabas.connect.identifiers import ConnectorType
+from barnabas.connect.rest.console.answer_cache import Remembered
+from barnabas.connect.rest.console.group_lag import AdminLags
+from barnabas.connect.rest.console.throughput import Rates
+from barnabas.connect.rest.console.views import Failure, group_of
+
+
+@given(st.integers(0, 10**6), st.integers(1, 1000), st.integers(2, 60))
+def test_a_counter_that_grows_evenly_has_that_rate(begin: int, step: int, looks: int) -> None:
+    rates = Rates()
+    found = [rates.observe("c", begin + second * step, float(second)) for second in range(looks)]
+    assert found[0] is None
+    assert found[1:] == pytest.approx([step] * (looks - 1))
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.integers(0, 10**9)), max_size=40))
+def test_no_rate_is_negative_however_a_counter_jumps(looks: list[tuple[float, int]]) -> None:
+    rates, now_s = Rates(), 0.0
+    for passed_s, total in looks:
+        now_s += passed_s
+        rate = rates.observe("c", total, now_s)
+        assert rate is None or rate >= 0
+
+
+def test_a_rate_is_of_the_last_half_minute() -> None:
+    rates = Rates()
+    rates.observe("c", 0, 0.0)
+    assert rates.observe("c", 3_600_000, 3600.0) is None
+    assert rates.observe("c", 3_600_010, 3605.0) == 2
+
+
+@pytest.mark.anyio
+async def test_what_takes_a_while_is_asked_for_once_at_a_time() -> None:
+    now_s, asked, go = 0.0, 0, asyncio.Event()
+
+    async def ask() -> int:
+        nonlocal asked
+        asked += 1
+        await go.wait()
+        return asked
+
+    remembered: Remembered[int] = Remembered(lambda: now_s, wait_s=0.01)
+    assert [await remembered.get("k", ask), await remembered.get("k", ask)] == [None, None]
+    go.set()
+    assert await remembered.get("k", ask) == 1
+    assert await remembered.get("k", ask) == 1
+    now_s = 2.5
+    assert await remembered.get("k", ask) == 2
+    assert asked == 2
+
+
+@pytest.mark.anyio
+async def test_what_was_known_stays_when_asking_fails(caplog: pytest.LogCaptureFixture) -> None:
+    now_s = 0.0
+
+    async def answer() -> int:
+        return 5
+
+    async def fail() -> int:
+        raise OSError("no")
+
+    remembered: Remembered[int] = Remembered(lambda: now_s)
+    await remembered.get("k", answer)
+    now_s = 10.0
+    assert await remembered.get("k", fail) == 5
+    assert "could not find something out" in caplog.text
+
+
+class _Admin:
+    """``groups`` has an ErrorCode for one that can't be asked."""
+
+    def __init__(self, groups: Mapping[str, Mapping[TopicPartition, int] | ErrorCode]) -> None:
+        self.groups = groups
+        self.ends = {TopicPartition("t", 0): 100, TopicPartition("t", 1): 100}
+        self.failure: Exception | None = None
+
+    async def list_group_offsets(self, groups: list[str], timeout_s: float) -> Any:
+        if self.failure is not None:
+            raise self.failure
+        values, errors = {}, {}
+        for name in groups:
+            found = self.groups[name]
+            if isinstance(found, ErrorCode):
+                errors[name] = admin_error(found)
+            else:
+                values[name] = Results({key: OffsetAndMetadata(offset) for key, offset in found.items()}, {})
+        return Results(values, errors)
+
+    async def list_offsets(self, partitions: Mapping[TopicPartition, object], timeout_s: float) -> Any:
+        assert partitions
+        return Results({each: ListedOffset(self.ends[each], -1, None) for each in partitions if each in self.ends}, {})
+
+
+@pytest.mark.anyio
+async def test_lag_is_from_the_committed_offset_to_the_end() -> None:
+    now_s = 0.0
+    positions = {TopicPartition("t", 1): 90, TopicPartition("t", 0): 120, TopicPartition("gone", 0): 1}
+    admin = _Admin(
+        {"g": positions, "none": ErrorCode.GROUP_ID_NOT_FOUND, "closed": ErrorCode.GROUP_AUTHORIZATION_FAILED}
+    )
+    lags = AdminLags(admin, lambda: now_s)  # type: ignore[arg-type]
+    groups = {"a": "g", "b": "none", "c": "closed"}
+    found = await lags.lags(groups)
+    assert found["a"] == GroupLag((PartitionLag("t", 0, 120, 100), PartitionLag("t", 1, 90, 100)))
+    assert (found["a"].lag, found["a"].per_second) == (10, None)
+    assert found["b"] == GroupLag()
+    assert found["b"].lag is None
+    assert "The offsets of group closed can't be read" in found["c"].problem
+    now_s, positions[TopicPartition("t", 1)] = 2.0, 96
+    assert (await lags.lags(groups))["a"].per_second == 3
+    assert await lags.lags({}) == {}
+
+
+@pytest.mark.anyio
+async def test_brokers_that_do_not_answer_are_a_problem_and_no_error() -> None:
+    admin = _Admin({})
+    admin.failure = TimeoutError()
+    found = await AdminLags(admin, lambda: 0.0).lags({"a": "g"})  # type: ignore[arg-type]
+    assert found == {"a": GroupLag(problem="The lag can't be read: no broker has answered in time")}
+
+
+@pytest.mark.parametrize(
+    ("config", "type_", "group"),
+    [
+        ({}, ConnectorType.SINK, "connect-c"),
+        ({"consumer.override.group.id": "mine"}, ConnectorType.SINK, "mine"),
+        ({"consumer.override.group.id": "${env:GROUP}"}, ConnectorType.SINK, None),
+        ({"consumer.override.bootstrap.servers": "other:9092"}, ConnectorType.SINK, None),
+        ({}, ConnectorType.SOURCE, None),
+    ],
+)
+def test_the_group_of_a_sink_is_kafkas_unless_it_has_another(
+    config: dict[str, str | None], type_: ConnectorType, group: str | None
+) -> None:
+    assert group_of(ConnectorInfo("c", config, [], type_), None) == group
+
+
+def test_a_failure_says_its_first_line() -> None:
+    assert Failure("Task 0", "\n\nNo disk\nat x").reason == "No disk"
+    assert Failure("Task 0", "").reason == "It did not say why."

@@ -1,0 +1,117 @@
+"""A reader and brokers in memory: each record is told once and in order, whatever happens on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.clients.topic_metadata import TopicMetadataSource
+from barnabas.connect.run.internal_topics import topic_reader
+from barnabas.connect.run.internal_topics.topic_reader import LogRecord, TopicReader
+from barnabas.protocol.record_batch import Record
+from barnabas.protocol.record_batch_builder import build_batch
+from tests.unit.clients.memory_cluster import TOPIC, MemoryCluster
+
+
+def fill(cluster: MemoryCluster, partition: int, count: int, *, is_control: bool = False) -> None:
+    begin = cluster.end(partition)
+    records = [Record(place, 7, b"k", b"%d" % (begin + place)) for place in range(count)]
+    cluster.append(partition, build_batch(records, is_control=is_control, is_transactional=is_control))
+
+
+def reading(cluster: MemoryCluster, use: Callable[[TopicReader], Awaitable[None]]) -> list[LogRecord]:
+    told: list[LogRecord] = []
+
+    async def main() -> None:
+        source = TopicMetadataSource(cluster.network, TOPIC)
+        reader = TopicReader(cluster.network, source, told.append)
+        reader.start(await source.load(), dict.fromkeys(cluster.logs, 0))
+        try:
+            async with asyncio.timeout(20):
+                await use(reader)
+        finally:
+            await reader.close()
+
+    asyncio.run(main())
+    return told
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_reader, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(topic_reader, "_PAUSE_MAX_S", 0.0)
+
+
+def offsets(told: list[LogRecord], partition: int) -> list[int]:
+    return [record.offset for record in told if record.partition == partition]
+
+
+def test_everything_up_to_an_end_is_told_and_what_comes_later_too() -> None:
+    cluster = MemoryCluster(2)
+    fill(cluster, 0, 10)
+
+    async def use(reader: TopicReader) -> None:
+        await reader.reach({0: 10, 1: 0})
+        fill(cluster, 1, 5)
+        await reader.reach({1: 5})
+
+    told = reading(cluster, use)
+    assert (offsets(told, 0), offsets(told, 1)) == (list(range(10)), list(range(5)))
+    assert told[3] == LogRecord(0, 3, 7, b"k", b"3")
+
+
+def test_markers_count_and_are_not_told() -> None:
+    cluster = MemoryCluster()
+    fill(cluster, 0, 2)
+    fill(cluster, 0, 1, is_control=True)
+
+    async def use(reader: TopicReader) -> None:
+        await reader.reach({0: 3})
+
+    assert offsets(reading(cluster, use), 0) == [0, 1]
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(
+        st.sampled_from(
+            ["ok", "moved", "NOT_LEADER_OR_FOLLOWER", "TOPIC_AUTHORIZATION_FAILED", "UNKNOWN_SERVER_ERROR"]
+        ),
+        max_size=12,
+    )
+)
+def test_whatever_happens_each_record_is_told_once_and_in_order(faults: list[str]) -> None:
+    cluster = MemoryCluster(2)
+    for _ in range(3):
+        fill(cluster, 0, 4)
+        fill(cluster, 1, 4)
+    cluster.faults.extend(faults)
+
+    async def use(reader: TopicReader) -> None:
+        await reader.reach({0: 12, 1: 12})
+
+    told = reading(cluster, use)
+    assert (offsets(told, 0), offsets(told, 1)) == (list(range(12)), list(range(12)))
+
+
+def test_a_topic_that_ends_before_what_was_read_is_read_from_its_beginning(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = MemoryCluster()
+    fill(cluster, 0, 10)
+    begun_anew = asyncio.Event()
+
+    async def use(reader: TopicReader) -> None:
+        await reader.reach({0: 10})
+        begin = reader._begin_anew_if_gone
+        reader._begin_anew_if_gone = lambda: (begin(), begun_anew.set())  # type: ignore[method-assign, assignment]
+        cluster.logs[0].clear()
+        fill(cluster, 0, 3)
+        await begun_anew.wait()
+        await reader.reach({0: 3})
+
+    told = reading(cluster, use)
+    assert offsets(told, 0) == [*range(10), *range(3)]
+    assert "is read from its beginning" in caplog.text

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.connect_spark.positions.checkpoints import (
+    CheckpointState,
+    agrees,
+    fresh_checkpoint,
+    open_checkpoint,
+    read_state,
+)
+
+NOW = 1_795_000_000_000
+
+
+def position_of(ends: list[Any]) -> Any:
+    return ends[0]
+
+
+def write(folder: Path, *, offsets: dict[int, Any], commits: list[int]) -> None:
+    """What Spark leaves behind."""
+    for name in ("offsets", "commits"):
+        (folder / name).mkdir(exist_ok=True)
+    for batch, end in offsets.items():
+        (folder / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{json.dumps(end)}")
+    for batch in commits:
+        (folder / "commits" / str(batch)).write_text("v1\n{}")
+
+
+def reopened(folder: Path, truth: Any) -> bool:
+    """Whether the folder is used as it is."""
+    return open_checkpoint(folder, truth, position_of, now_ms=NOW + 1).is_resumed
+
+
+def test_a_finished_batch_is_used_if_kafka_says_the_same(tmp_path: Path) -> None:
+    folder = open_checkpoint(tmp_path / "c", {"t": {"0": 0}}, position_of, now_ms=NOW).folder
+    write(folder, offsets={0: {"t": {"0": 5}}}, commits=[0])
+    assert reopened(folder, {"t": {"0": 5}})
+
+
+def test_one_unfinished_batch_ahead_is_used_because_it_is_repeated_as_it_was(tmp_path: Path) -> None:
+    folder = open_checkpoint(tmp_path / "c", {"t": {"0": 0}}, position_of, now_ms=NOW).folder
+    write(folder, offsets={0: {"t": {"0": 5}}, 1: {"t": {"0": 9}}}, commits=[0])
+    assert reopened(folder, {"t": {"0": 5}})
+
+
+def test_a_batch_that_kafka_has_and_spark_does_not_know_of_is_not_repeated(tmp_path: Path) -> None:
+    folder = open_checkpoint(tmp_path / "c", {"t": {"0": 0}}, position_of, now_ms=NOW).folder
+    write(folder, offsets={0: {"t": {"0": 5}}, 1: {"t": {"0": 9}}}, commits=[0])
+    again = open_checkpoint(folder, {"t": {"0": 9}}, position_of, now_ms=NOW)
+    assert not again.is_resumed
+    assert not (folder / "offsets").exists()
+    assert again.first_id > NOW + 1, "an id that was given out must not come again, whatever the clock says"
+
+
+def test_the_first_batch_is_repeated_only_from_where_it_began(tmp_path: Path) -> None:
+    folder = open_checkpoint(tmp_path / "c", {"t": {"0": 3}}, position_of, now_ms=NOW).folder
+    write(folder, offsets={0: {"t": {"0": 5}}}, commits=[])
+    assert reopened(folder, {"t": {"0": 3}})
+    write(folder, offsets={0: {"t": {"0": 5}}}, commits=[])
+    assert not reopened(folder, {"t": {"0": 0}})
+
+
+def test_other_partitions_are_another_position(tmp_path: Path) -> None:
+    folder = open_checkpoint(tmp_path / "c", {"t": {"0": 0}}, position_of, now_ms=NOW).folder
+    write(folder, offsets={0: {"t": {"0": 5}}}, commits=[0])
+    assert not reopened(folder, {"t": {"0": 5, "1": 0}})
+
+
+def test_a_folder_that_does_not_hold_together_is_thrown_away(tmp_path: Path) -> None:
+    for name, damage in {"ours": "barnabas.json", "offsets": "offsets/0"}.items():
+        folder = open_checkpoint(tmp_path / name, {"t": {"0": 0}}, position_of, now_ms=NOW).folder
+        write(folder, offsets={0: {"t": {"0": 5}}}, commits=[0])
+        (folder / damage).write_text("half a li")
+        assert read_state(folder) is None
+        assert not reopened(folder, {"t": {"0": 5}})
+
+
+def test_hidden_files_of_spark_are_passed_over(tmp_path: Path) -> None:
+    folder = open_checkpoint(tmp_path / "c", {"t": {"0": 0}}, position_of, now_ms=NOW).folder
+    write(folder, offsets={0: {"t": {"0": 5}}}, commits=[0])
+    (folder / "offsets" / ".1.7d1.tmp").write_text("")
+    (folder / "offsets" / ".0.crc").write_bytes(b"crc")
+    assert reopened(folder, {"t": {"0": 5}})
+
+
+def test_a_source_goes_on_by_a_checkpoint_that_pretends(tmp_path: Path) -> None:
+    open_checkpoint(tmp_path / "c", [{"logOffset": 7}], position_of, now_ms=NOW, spark_ends=[{"logOffset": 7}])
+    state = read_state(tmp_path / "c")
+    assert state is not None
+    assert (state.planned, state.finished, state.ends) == (0, 0, {0: [{"logOffset": 7}]})
+
+
+def test_a_fresh_checkpoint_forgets_what_was_there(tmp_path: Path) -> None:
+    folder = fresh_checkpoint(tmp_path / "c", now_ms=NOW).folder
+    write(folder, offsets={0: 5}, commits=[0])
+    assert not (fresh_checkpoint(folder, now_ms=NOW).folder / "offsets").exists()
+
+
+@given(
+    finished=st.integers(-1, 4), ahead=st.integers(-2, 3), truth=st.integers(0, 60), ends=st.lists(st.integers(1, 9))
+)
+def test_it_is_used_if_and_only_if_what_is_finished_ends_at_the_truth(
+    finished: int, ahead: int, truth: int, ends: list[int]
+) -> None:
+    planned = max(finished + ahead, -1)
+    by_batch = {batch: [10 * (batch + 1)] for batch in (planned - 1, planned) if batch >= 0}
+    state = CheckpointState(0, 1, planned if planned >= 0 else None, finished if finished >= 0 else None, by_batch)
+    sound = planned - finished in (0, 1)
+    assert agrees(state, truth, position_of) == (sound and truth == 10 * (finished + 1))

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.connect.plugins.api import OffsetRange, TerminalError
+from barnabas.connect.settings.plugin_config_def import ConfigException
+from barnabas.connect_spark.positions.group_positions import first_positions, from_kafka_json, kafka_json
+from barnabas.connect_spark.queries.sink_query import ranges_of
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def test_a_committed_offset_that_is_in_the_partition_is_where_it_goes_on() -> None:
+    positions, warnings = first_positions([P0, P1], {P0: 5, P1: 9}, {P0: (0, 9), P1: (0, 9)}, "earliest")
+    assert (positions, warnings) == ({P0: 5, P1: 9}, [])
+
+
+@pytest.mark.parametrize(("reset", "begins_at"), [("earliest", 3), ("latest", 9)])
+def test_without_one_it_begins_where_the_reset_policy_says(reset: str, begins_at: int) -> None:
+    assert first_positions([P0], {}, {P0: (3, 9)}, reset) == ({P0: begins_at}, [])
+
+
+@pytest.mark.parametrize("lost", [2, 10])
+def test_an_offset_that_the_partition_has_no_more_is_reset_with_a_warning(lost: int) -> None:
+    positions, (warning,) = first_positions([P0], {P0: lost}, {P0: (3, 9)}, "earliest")
+    assert positions == {P0: 3}
+    assert f"t-0: offset {lost} is not in the partition (it has 3 to 9)" in warning
+
+
+def test_none_refuses_to_guess() -> None:
+    with pytest.raises(TerminalError, match="t-0: there is no position to go on from"):
+        first_positions([P0], {}, {P0: (0, 9)}, "none")
+    with pytest.raises(ConfigException, match="earliest, latest, none"):
+        first_positions([P0], {}, {P0: (0, 9)}, "smallest")
+
+
+@given(
+    st.dictionaries(
+        st.builds(TopicPartition, st.sampled_from(["a", "b.c"]), st.integers(0, 30)), st.integers(0, 1 << 62)
+    )
+)
+def test_positions_survive_the_way_that_spark_writes_them(positions: dict[TopicPartition, int]) -> None:
+    assert from_kafka_json(kafka_json(positions)) == positions
+
+
+def test_partitions_without_news_are_not_in_a_batch() -> None:
+    assert ranges_of({P0: 3, P1: 4}, {P0: 5, P1: 4}) == {P0: OffsetRange(3, 5)}

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from barnabas.connect_spark.sessions.spark_settings import SparkSettings
+from barnabas.connect_spark.sessions.worker_session import EmbeddedSessions, embedded_conf, session_conf
+from barnabas.spark.errors import SparkUnavailable
+
+SETTINGS = SparkSettings.of({"barnabas.connect.spark.directory": "/work"}, worker_id="h:8083")
+
+
+class Spark:
+    """Starts sessions that are only numbers, with a JVM that dies when the test says so."""
+
+    def __init__(self) -> None:
+        self.started = 0
+        self.ended: list[int] = []
+        self.status: int | None = None
+        self.error: Exception | None = None
+
+    def start(self, stack: ExitStack, settings: SparkSettings) -> Any:
+        if self.error is not None:
+            raise self.error
+        self.started += 1
+        self.status = None
+        stack.callback(self.ended.append, self.started)
+        return self.started, lambda: self.status
+
+
+@pytest.fixture
+def spark() -> Spark:
+    return Spark()
+
+
+def test_all_tasks_share_one_session_that_starts_when_it_is_needed(spark: Spark) -> None:
+    sessions = EmbeddedSessions(SETTINGS, start=spark.start)
+    assert spark.started == 0
+    assert sessions.session() == sessions.session() == 1
+    assert sessions.failure() is None
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (-9, "Spark's JVM was killed by signal 9; its log is in /work"),
+        (1, "Spark's JVM ended with status 1; its log is in /work"),
+    ],
+)
+def test_a_jvm_that_died_is_told_and_replaced(spark: Spark, status: int, told: str) -> None:
+    sessions = EmbeddedSessions(SETTINGS, start=spark.start)
+    sessions.session()
+    spark.status = status
+    assert sessions.failure() == told
+    assert sessions.session() == 2
+    assert spark.ended == [1]
+    assert sessions.failure() is None
+
+
+def test_an_abandoned_session_is_the_reason_until_there_is_another(spark: Spark) -> None:
+    sessions = EmbeddedSessions(SETTINGS, start=spark.start)
+    sessions.session()
+    sessions.abandon("a query hangs")
+    assert spark.ended == [1]
+    assert sessions.failure() == "a query hangs"
+    assert sessions.session() == 2
+    assert sessions.failure() is None
+
+
+def test_a_start_that_fails_is_tried_again_by_the_next_task(spark: Spark) -> None:
+    sessions = EmbeddedSessions(SETTINGS, start=spark.start)
+    spark.error = SparkUnavailable("no Java")
+    with pytest.raises(SparkUnavailable, match="no Java"):
+        sessions.session()
+    spark.error = None
+    assert sessions.session() == 1
+
+
+def test_a_worker_that_stops_starts_no_session_any_more(spark: Spark) -> None:
+    sessions = EmbeddedSessions(SETTINGS, start=spark.start)
+    sessions.session()
+    sessions.close()
+    sessions.close()
+    assert spark.ended == [1]
+    with pytest.raises(SparkUnavailable, match="the worker is stopping"):
+        sessions.session()
+
+
+def test_settings_of_the_user_win_over_ours() -> None:
+    settings = SparkSettings.of({"barnabas.connect.spark.conf.spark.ui.enabled": "true"}, worker_id="h:8083")
+    assert session_conf(settings)["spark.ui.enabled"] == "true"
+    assert session_conf(settings)["spark.scheduler.mode"] == "FAIR"
+    assert session_conf(settings)["spark.sql.caseSensitive"] == "true"
+
+
+def test_options_of_the_users_jvm_come_after_ours() -> None:
+    name = "spark.driver.extraJavaOptions"
+    ours = embedded_conf(SETTINGS)[name]
+    assert "-XX:Tier4InvocationThreshold=" in ours
+    assert name not in session_conf(SETTINGS)
+    given = {
+        f"barnabas.connect.spark.conf.{name}": "-Dx=1",
+        "barnabas.connect.spark.conf.spark.hadoop.fs.file.impl": "x.Y",
+    }
+    conf = embedded_conf(SparkSettings.of(given, worker_id="h:8083"))
+    assert conf[name] == f"{ours} -Dx=1"
+    assert conf["spark.hadoop.fs.file.impl"] == "x.Y"
+
+
+def test_a_session_that_is_being_started_does_not_keep_a_worker_from_stopping(
+    spark: Spark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.connect_spark.sessions.worker_session._CLOSE_WAIT_S", 0)
+
+    def start(stack: ExitStack, settings: SparkSettings) -> Any:
+        sessions.close()  # Meanwhile, on another thread; returns although the start is not over.
+        return spark.start(stack, settings)
+
+    sessions = EmbeddedSessions(SETTINGS, start=start)
+    with pytest.raises(SparkUnavailable, match="the worker is stopping"):
+        sessions.session()
+    assert spark.ended == [1]
+
+
+def test_delta_comes_with_its_catalog_and_beside_extensions_of_others() -> None:
+    delta = {"barnabas.connect.spark.delta": "true"}
+    conf = session_conf(SparkSettings.of(delta, worker_id="h:8083"))
+    assert conf["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension"
+    assert conf["spark.sql.catalog.spark_catalog"] == "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    given = {"spark.sql.extensions": "x.Y", "spark.sql.catalog.spark_catalog": "my.Catalog"}
+    more = {f"barnabas.connect.spark.conf.{name}": value for name, value in given.items()}
+    conf = session_conf(SparkSettings.of(delta | more, worker_id="h:8083"))
+    assert conf["spark.sql.extensions"] == "x.Y,io.delta.sql.DeltaSparkSessionExtension"
+    assert conf["spark.sql.catalog.spark_catalog"] == "my.Catalog"
+    assert "spark.sql.extensions" not in session_conf(SETTINGS)
