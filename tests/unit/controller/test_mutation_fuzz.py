@@ -29,7 +29,7 @@ from barnabas.security.principal import ANONYMOUS, Principal
 from barnabas.security.request_context import RequestContext
 from tests.unit.controller.controller_harness import ControllerHarness, directory_of, topic
 
-NOT_DECIDING = {"answer", "alter_configs_checks", "api_versions", "sasl_handshake", "sasl_authenticate"}
+NOT_DECIDING = {"request_checks", "alter_configs_checks", "api_versions", "sasl_handshake", "sasl_authenticate"}
 MODULES = {
     ApiKey[name.upper()]: import_module(f"barnabas.controller.apis.{name}")
     for _, name, _ in pkgutil.iter_modules(apis.__path__)
