@@ -183,7 +183,7 @@ def _attack(target: Besieged, scene: Scene, good: GoodClient, entry: Entry, seco
         if attacker.stdout.readline().strip() != "ready":
             raise RuntimeError(f"the attacker of {entry.name!r} did not start")
         settle(pid)
-        leadership = target.leadership()
+        leadership = _leadership(target)
         before = _peace()
         began = time.perf_counter()
         watch = Watch(pid, target.process.log)
@@ -213,8 +213,16 @@ def _attack(target: Besieged, scene: Scene, good: GoodClient, entry: Entry, seco
         sent=done["sent"],
         opened=done["opened"],
         answers=done["answers"],
-        leader_changes=int(target.leadership() != leadership),
+        leader_changes=int(_leadership(target) != leadership),
     )
+
+
+def _leadership(target: Besieged) -> object:
+    """Raises NotServed when the process does not answer: an attack may leave it so busy that it answers too late."""
+    try:
+        return target.leadership()
+    except TimeoutError as error:
+        raise NotServed("the question who leads was not answered in time") from error
 
 
 def _peace() -> tuple[float, float]:
