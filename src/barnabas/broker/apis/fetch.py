@@ -12,6 +12,7 @@ if a selector says so; the answer has no records then.
 from __future__ import annotations
 
 import asyncio
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from barnabas.broker.delayed_fetch import AppendedBytes, wait_for_bytes
@@ -22,6 +23,7 @@ from barnabas.common.resource import ResourceType
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.network.api_handler import Access, AclRule, handles
+from barnabas.network.fair_work import pause_after
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.fetch import (
     AbortedTransaction,
@@ -49,7 +51,6 @@ _ANY_REPLICA_SINCE = 11
 _AT_ONCE = 500
 """So many partitions are read without a break."""
 _STEP = 100
-_PAUSE_S = 0.003
 _BEFORE_READING = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 )
@@ -117,17 +118,31 @@ def handle_fetch(broker: Broker, request: FetchRequest, access: Access) -> Fetch
     return _wait_and_read(broker, request, context, access, waiting)
 
 
+class _Others:
+    """What else the loop has to do: between two steps it has twice the time that the step took."""
+
+    __slots__ = ("_step_began",)
+
+    def __init__(self) -> None:
+        self._step_began = perf_counter()
+
+    async def are_served(self) -> None:
+        await asyncio.sleep(pause_after(perf_counter() - self._step_began))
+        self._step_began = perf_counter()
+
+
 async def _fetch_many(broker: Broker, request: FetchRequest, access: Access) -> FetchResponse:
     """A request that names many partitions: what it says of them is taken over in turns, too."""
     version, now_ms = access.context.api_version, broker.clock.now_ms()
     steps = broker.fetch_sessions.context_in_steps(request, version, now_ms, is_follower=False)
+    others = _Others()
     while True:
         try:
             next(steps)
         except StopIteration as end:
             context: FetchContext = end.value
             break
-        await asyncio.sleep(_PAUSE_S)
+        await others.are_served()
     if context.error_code is not ErrorCode.NONE:
         return FetchResponse(error_code=context.error_code)
     request.topics = []  # The context knows it all, and this takes some megabytes.
@@ -145,7 +160,7 @@ async def _read_in_turns(broker: Broker, request: FetchRequest, context: FetchCo
     What is appended to a partition that was read already counts for the wait. In a session an append may count that is
     read as well; the answer comes early then, with less than ``min_bytes``.
     """
-    reading, appended = Reading(), AppendedBytes()
+    reading, appended, others = Reading(), AppendedBytes(), _Others()
     may_wait = request.max_wait_ms > 0
     try:
         if may_wait and context.session is not None:
@@ -153,7 +168,7 @@ async def _read_in_turns(broker: Broker, request: FetchRequest, context: FetchCo
         for _ in _reading_steps(broker, request, context, access, reading):
             if may_wait and context.session is None:
                 _listen_to_new(appended, reading)
-            await asyncio.sleep(_PAUSE_S)
+            await others.are_served()
         if reading.bytes_read >= request.min_bytes or not may_wait or reading.has_error or context.is_empty:
             return await _answer_in_turns(broker, context, reading, access)
         if context.session is None:
@@ -161,9 +176,9 @@ async def _read_in_turns(broker: Broker, request: FetchRequest, context: FetchCo
         await appended.wait(request.min_bytes - reading.bytes_read, request.max_wait_ms)
     finally:
         appended.stop()
-    second = Reading()
+    second, others = Reading(), _Others()
     for _ in _reading_steps(broker, request, context, access, second, is_second_look=True):
-        await asyncio.sleep(_PAUSE_S)
+        await others.are_served()
     return await _answer_in_turns(broker, context, second, access)
 
 
@@ -188,9 +203,10 @@ def _answer(broker: Broker, context: FetchContext, reading: Reading, access: Acc
 async def _answer_in_turns(broker: Broker, context: FetchContext, reading: Reading, access: Access) -> FetchResponse:
     _count(broker, context, reading)
     selected: list[tuple[WantedPartition, PartitionData]] = []
+    others = _Others()
     for start in range(0, len(reading.answers), _AT_ONCE):
         selected += context.select(reading.answers[start : start + _AT_ONCE])
-        await asyncio.sleep(_PAUSE_S)
+        await others.are_served()
     return _response(broker, context, reading, selected, access)
 
 

@@ -380,7 +380,7 @@ def in_turns(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn of the loop for each partition."""
     monkeypatch.setattr(fetch_module, "_AT_ONCE", 1)
     monkeypatch.setattr(fetch_module, "_STEP", 1)
-    monkeypatch.setattr(fetch_module, "_PAUSE_S", 0)
+    monkeypatch.setattr(fetch_module, "pause_after", lambda busy_s: 0)
 
 
 async def after_turns(task: asyncio.Future[FetchResponse], count: int) -> None:
@@ -497,7 +497,7 @@ def test_many_partitions_are_answered_in_turns(tmp_path: Path) -> None:
             await asyncio.sleep(0)
 
     async def story(monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(fetch_module, "_PAUSE_S", 0)
+        monkeypatch.setattr(fetch_module, "pause_after", lambda busy_s: 0)
         waiting = client.send(dict.fromkeys(range(5_000), 0))
         assert not isinstance(waiting, FetchResponse)
         ticker = asyncio.ensure_future(tick())
