@@ -6,7 +6,7 @@ cost of a poll follows what changed and not how much is watched.
 A session is made by a full fetch with epoch 0, used with epochs 1, 2, ... and closed by epoch -1. The cache has a
 fixed number of places; a new session takes that of one that was idle for ``eviction_ms``, or of a smaller one that
 is as old. The partitions of all consumers' sessions are limited, too: a client for which there is no room fetches
-without a session.
+without a session. So does a client that names many partitions which do not exist or which it may not read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from barnabas.common.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 
     from barnabas.broker.partition import PartitionWatcher
     from barnabas.broker.replication.replica_state import FollowerContact, ReplicaState
@@ -30,6 +30,8 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _INVALID_SESSION_ID = 0
 _EPOCH_MAX = 2147483647
+PARTITIONS_A_STEP = 500
+"""About 1 ms."""
 
 
 class Watched(Protocol):
@@ -79,7 +81,7 @@ class WantedPartition:
         self.replica: ReplicaState | None = None
         """Of a follower: what the leader knows of it."""
         self.turn = 0
-        """The place in the session's order."""
+        """The place in the session's order. Those that joined together share one."""
         self.fetch_offset = 0
         self.current_leader_epoch = -1
         self.last_fetched_epoch = -1
@@ -120,9 +122,11 @@ class WantedPartition:
 
 class FetchSession:
     __slots__ = (
+        "_joins_with_others",
+        "_last_turn",
         "_listeners",
-        "_next_turn",
         "contact",
+        "counted",
         "created_ms",
         "epoch",
         "id",
@@ -142,6 +146,8 @@ class FetchSession:
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.epoch = 1
+        self.counted = 0
+        """So many of its partitions count as partitions of consumers."""
         self.contact: FollowerContact | None = None
         """Of a follower."""
         self.is_committed_only: bool | None = None
@@ -150,16 +156,29 @@ class FetchSession:
         """Those about which there may be something to say; all others are watched."""
         self.watched_topics: dict[str, int] = {}
         """How many partitions of which topic are watched."""
-        self._next_turn = 0
+        self._last_turn = 0
+        self._joins_with_others = True
         self._listeners: dict[Callable[[int], None], None] = {}
 
     def put(self, wanted: WantedPartition) -> None:
         """A partition is new here, or the client asks for something else of it."""
         if wanted._session is None:
-            wanted._session = self
             self.partitions[wanted.key] = wanted
-            self.move_to_end(wanted)
+            self._join(wanted)
         self.unread[wanted.key] = wanted
+
+    def begin_with(self, partitions: dict[PartitionKey, WantedPartition]) -> None:
+        """Take over all partitions of a new session."""
+        self.partitions, self.unread = partitions, dict(partitions)
+        for wanted in partitions.values():
+            self._join(wanted)
+
+    def _join(self, wanted: WantedPartition) -> None:
+        if not self._joins_with_others:
+            self._joins_with_others = True
+            self._last_turn += 1
+        wanted._session = self
+        wanted.turn = self._last_turn
 
     def forget(self, key: PartitionKey) -> None:
         wanted = self.partitions.pop(key, None)
@@ -175,8 +194,9 @@ class FetchSession:
             replica.contact = None
 
     def move_to_end(self, wanted: WantedPartition) -> None:
-        wanted.turn = self._next_turn
-        self._next_turn += 1
+        self._joins_with_others = False
+        self._last_turn += 1
+        wanted.turn = self._last_turn
 
     def watch(self, wanted: WantedPartition, partition: Watched | None) -> None:
         """None: it is read by each request, and never ends a wait."""
@@ -279,9 +299,10 @@ class FetchContext:
             return list(answers)
         selected = []
         session = self.session
-        for wanted, answer in answers:
+        for pair in answers:
+            wanted, answer = pair
             if wanted.must_send(answer) or not self.is_incremental:
-                selected.append((wanted, answer))
+                selected.append(pair)
                 if answer.records:
                     session.move_to_end(wanted)
         return selected
@@ -313,20 +334,37 @@ class FetchSessionCache:
 
     def context(self, request: FetchRequest, version: int, now_ms: int, *, is_follower: bool) -> FetchContext:
         """Interpret a request's session id and epoch."""
+        steps = self.context_in_steps(request, version, now_ms, is_follower=is_follower)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                context: FetchContext = end.value
+                return context
+
+    def context_in_steps(
+        self, request: FetchRequest, version: int, now_ms: int, *, is_follower: bool
+    ) -> Generator[None, None, FetchContext]:
+        """The same as ``context``, with a step for every ``PARTITIONS_A_STEP`` partitions that the request names."""
         uses_topic_ids = version >= 13
         session_id, epoch = request.session_id, request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if session_id != _INVALID_SESSION_ID:
                 self._remove(session_id)
-            wanted: dict[PartitionKey, WantedPartition] = {}
-            _update(wanted, request)
+            partitions: dict[PartitionKey, WantedPartition] = {}
+            for number, _ in enumerate(_updated(partitions, request), 1):
+                if not number % PARTITIONS_A_STEP:
+                    yield
+            wanted = list(partitions.values())
             if epoch == FINAL_EPOCH:
-                return FetchContext(list(wanted.values()))
-            session = self._create(wanted, is_follower=is_follower, uses_topic_ids=uses_topic_ids, now_ms=now_ms)
-            return FetchContext(list(wanted.values()), session)
-        return self._incremental(request, uses_topic_ids, now_ms)
+                return FetchContext(wanted)
+            session = self._create(partitions, is_follower=is_follower, uses_topic_ids=uses_topic_ids, now_ms=now_ms)
+            return FetchContext(wanted, session)
+        return (yield from self._incremental(request, uses_topic_ids, now_ms))
 
-    def _incremental(self, request: FetchRequest, uses_topic_ids: bool, now_ms: int) -> FetchContext:
+    def _incremental(
+        self, request: FetchRequest, uses_topic_ids: bool, now_ms: int
+    ) -> Generator[None, None, FetchContext]:
         session = self._sessions.get(request.session_id)
         if session is None:
             return FetchContext((), error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
@@ -334,24 +372,40 @@ class FetchSessionCache:
             return FetchContext((), error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             return FetchContext((), error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        # From here on another request of this epoch is refused.
+        session.epoch = 1 if session.epoch == _EPOCH_MAX else session.epoch + 1
+        session.last_used_ms = now_ms
         before = len(session.partitions)
-        for wanted in _update(session.partitions, request, repeats=session.is_privileged):
+        for number, wanted in enumerate(_updated(session.partitions, request, repeats=session.is_privileged), 1):
             session.put(wanted)
+            if not number % PARTITIONS_A_STEP:
+                yield
+                if self._sessions.get(session.id) is not session:
+                    return FetchContext((), error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         for topic in request.forgotten_topics_data:
             for partition in topic.partitions:
                 session.forget(PartitionKey(topic.topic_id, topic.topic, partition))
         if not session.is_privileged:
-            self._consumer_partitions += len(session.partitions) - before
+            self._count(session)
             if self._consumer_partitions > self._consumer_partitions_max and len(session.partitions) > before:
                 # The client sends a full fetch next, and receives no session if there is still no room.
                 self._remove(session.id)
                 return FetchContext((), error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        session.last_used_ms = now_ms
         if not session.partitions:
             self._remove(session.id)
             return FetchContext(())
-        session.epoch = 1 if session.epoch == _EPOCH_MAX else session.epoch + 1
         return FetchContext(session.in_order(), session, is_incremental=True)
+
+    def _count(self, session: FetchSession) -> None:
+        """Bring the number of partitions that consumers have here up to date with the session's."""
+        self._consumer_partitions += len(session.partitions) - session.counted
+        session.counted = len(session.partitions)
+
+    def give_up(self, context: FetchContext) -> None:
+        """End the session of a request; its answer tells the client so."""
+        if context.session is not None:
+            self._remove(context.session.id)
+            context.session = None
 
     def _create(
         self, wanted: dict[PartitionKey, WantedPartition], *, is_follower: bool, uses_topic_ids: bool, now_ms: int
@@ -363,13 +417,13 @@ class FetchSessionCache:
         if not is_follower:
             if not self._has_room_for(len(wanted), now_ms):
                 return None
-            self._consumer_partitions += len(wanted)
         session_id = self._new_session_id()
         while session_id in self._sessions or session_id == _INVALID_SESSION_ID:
             session_id = self._new_session_id()
         session = FetchSession(session_id, is_privileged=is_follower, uses_topic_ids=uses_topic_ids, now_ms=now_ms)
-        for each in wanted.values():
-            session.put(each)
+        session.begin_with(wanted)
+        if not is_follower:
+            self._count(session)
         self._sessions[session_id] = session
         return session
 
@@ -409,8 +463,7 @@ class FetchSessionCache:
     def _remove(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
-            if not session.is_privileged:
-                self._consumer_partitions -= len(session.partitions)
+            self._consumer_partitions -= session.counted
             session.close()
 
 
@@ -418,15 +471,15 @@ def _turn(wanted: WantedPartition) -> int:
     return wanted.turn
 
 
-def _update(
+def _updated(
     partitions: dict[PartitionKey, WantedPartition], request: FetchRequest, *, repeats: bool = False
-) -> list[WantedPartition]:
-    """Take over what a request says of its partitions; returns each of them.
+) -> Iterator[WantedPartition]:
+    """Take over what a request says of its partitions, one after the other.
 
     ``repeats``: who begins a partition anew is told again what it was told before. Kafka's leaders leave a follower
     with an old high watermark then, until the next one comes.
     """
-    updated = []
+    max_bytes = 0
     for topic in request.topics:
         for asked in topic.partitions:
             key = PartitionKey(topic.topic_id, topic.topic, asked.partition)
@@ -439,6 +492,7 @@ def _update(
             wanted.current_leader_epoch = asked.current_leader_epoch
             wanted.last_fetched_epoch = asked.last_fetched_epoch
             wanted.log_start_offset = asked.log_start_offset
-            wanted.max_bytes = asked.partition_max_bytes
-            updated.append(wanted)
-    return updated
+            if asked.partition_max_bytes != max_bytes:
+                max_bytes = asked.partition_max_bytes
+            wanted.max_bytes = max_bytes  # The same number for many partitions is kept once.
+            yield wanted

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
+from functools import partial
 from struct import Struct
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
@@ -224,13 +225,14 @@ class RequestDispatcher:
         is_peer = self._is_peer(route, context)
         limits = self._limits.of_brokers if is_peer else self._of_client(route)
         owner = work_owner(context)
+        request_bytes = len(frame)
         async with self._work.turns(is_peer=is_peer).turn(owner) as turn:
+            read = partial(handler.read, frame, position, context.api_version, limits)
             try:
-                request, _ = await self._work.threads.run(
-                    owner, lambda: handler.read(frame, position, context.api_version, limits)
-                )
+                request, _ = await self._work.threads.run(owner, read)
             except (DecodeError, IndexError) as error:
                 raise _unreadable(route, context.api_version, error) from error
+            del frame, read  # The answer may take a second, and what is large is kept once.
             parts = parts_of(route.api_key, request) if refusal is None else [request]
             if len(parts) == 1:
                 began = perf_counter()
@@ -239,13 +241,13 @@ class RequestDispatcher:
                 )
                 turn.held_since(began)
                 if not isinstance(response, Awaitable):
-                    return await self._answer_now(connection, route, context, response, started, len(frame), turn)
+                    return await self._answer_now(connection, route, context, response, started, request_bytes, turn)
             else:
                 response = await self._in_parts(handler, context, request, parts, turn)
-                return await self._answer_now(connection, route, context, response, started, len(frame), turn)
+                return await self._answer_now(connection, route, context, response, started, request_bytes, turn)
         busy_s = 0.0 if self.quotas is None else turn.busy_s
         return await self._answer_later(
-            route, handler, request, context, response, started, len(frame), connection, busy_s
+            route, handler, request, context, response, started, request_bytes, connection, busy_s
         )
 
     async def _in_parts(

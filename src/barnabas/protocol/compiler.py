@@ -37,7 +37,7 @@ from barnabas.protocol.message_writer import MessageWriter
 if TYPE_CHECKING:
     from barnabas.protocol.schema import Message, Struct
 
-__all__ = ["compile_reader", "compile_writer", "encode_struct"]
+__all__ = ["compile_reader", "compile_writer", "encode_struct", "write_struct"]
 
 
 def compile_writer(cls: type[Message], version: int) -> Any:
@@ -49,13 +49,18 @@ def compile_writer(cls: type[Message], version: int) -> Any:
 
 def encode_struct(struct: Struct, version: int, *, flexible: bool) -> bytes:
     """A nested struct as it stands inside a message of that version: for answers joined from kept pieces."""
+    chunks: list[bytes] = []
+    write_struct(struct, version, chunks, flexible=flexible)
+    return b"".join(chunks)
+
+
+def write_struct(struct: Struct, version: int, chunks: list[bytes], *, flexible: bool) -> None:
+    """Append to ``chunks`` what ``encode_struct`` returns."""
     writers = type(struct)._writers
     writer = writers.get(version)
     if writer is None:
         writer = writers[version] = _compile_writer(type(struct), version, flexible)
-    chunks: list[bytes] = []
     writer(struct, chunks.append)
-    return b"".join(chunks)
 
 
 def _compile_writer(cls: type[Struct], version: int, flexible: bool) -> Any:

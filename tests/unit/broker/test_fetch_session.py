@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from itertools import count
 
 import pytest
@@ -194,3 +195,49 @@ def test_followers_have_room_whatever_consumers_take() -> None:
     assert followed.session_id == 1
     cache.context(request(1, 1, 1001), 17, 0, is_follower=True)
     assert cache.partition_count() == 1001
+
+
+def test_a_request_of_many_partitions_is_taken_over_in_steps() -> None:
+    cache = small_cache(100_000)
+    steps = cache.context_in_steps(request(0, INITIAL_EPOCH, *range(5_000)), 17, 0, is_follower=False)
+    assert sum(1 for _ in steps) == 10
+    steps = cache.context_in_steps(request(1, 1, *range(5_000, 8_000)), 17, 0, is_follower=False)
+    assert sum(1 for _ in steps) == 6
+    assert cache.partition_count() == 8_000
+
+
+def test_a_session_that_ends_between_two_steps_takes_no_more_partitions() -> None:
+    cache = small_cache(100_000)
+    context(cache, request(0, INITIAL_EPOCH, 0))
+    steps = cache.context_in_steps(request(1, 1, *range(2_000)), 17, 0, is_follower=False)
+    next(steps)
+    assert context(cache, request(1, 1)).error_code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    context(cache, request(1, FINAL_EPOCH))
+    with pytest.raises(StopIteration) as end:
+        next(steps)
+    assert end.value.value.error_code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert cache.partition_count() == 0
+    assert context(cache, request(0, INITIAL_EPOCH, *range(100_000))).session_id == 2, "room is counted as taken"
+
+
+def test_partitions_that_join_later_come_behind_the_one_that_was_served(cache: FetchSessionCache) -> None:
+    made = context(cache, request(0, INITIAL_EPOCH, 0, 1))
+    answers = {0: b"records", 1: b""}
+    made.select(
+        (wanted, PartitionData(partition_index=0, high_watermark=1, records=answers[wanted.key.partition]))
+        for wanted in made.wanted
+    )
+    assert [wanted.key.partition for wanted in context(cache, request(1, 1, 2, 3)).wanted] == [1, 0, 2, 3]
+
+
+def test_a_session_keeps_little_of_each_partition() -> None:
+    """A login without rights may have 100,000 partitions in sessions: this is the memory that it takes."""
+    cache, size = small_cache(100_000), 10_000
+    encoded = request(0, INITIAL_EPOCH, *range(size)).encode(17)
+    context(cache, request(0, INITIAL_EPOCH, 1))
+    tracemalloc.start()
+    try:
+        context(cache, FetchRequest.decode(encoded, 17))
+        assert tracemalloc.get_traced_memory()[0] / size < 320
+    finally:
+        tracemalloc.stop()

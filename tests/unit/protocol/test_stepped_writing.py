@@ -7,6 +7,7 @@ import pytest
 from barnabas.protocol import stepped_writing
 from barnabas.protocol.errors import EncodeError
 from barnabas.protocol.messages.create_topics import CreatableTopicConfigs, CreatableTopicResult, CreateTopicsResponse
+from barnabas.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, NodeEndpoint, PartitionData
 from barnabas.protocol.schema import Message
 from barnabas.protocol.stepped_writing import takes_steps, write_in_steps
 from tests.unit.protocol.samples import MESSAGES, random_message
@@ -56,3 +57,28 @@ def test_what_cannot_be_written_at_once_cannot_be_written_in_steps() -> None:
     long.topics[250].num_partitions = 1 << 40
     with pytest.raises(EncodeError):
         in_steps(long, 7)
+
+
+@pytest.mark.parametrize("version", [4, 11, 12, 16, 17])
+def test_the_partitions_of_one_topic_take_steps_too(version: int) -> None:
+    partitions = [PartitionData(partition_index=number, records=b"r" * (number % 3)) for number in range(1_234)]
+    endpoints = [NodeEndpoint(node_id=1, host="h", port=9092)] if version >= 16 else []
+    long = FetchResponse(responses=[FetchableTopicResponse(partitions=partitions)], node_endpoints=endpoints)
+    assert takes_steps(long, version)
+    assert in_steps(long, version) == (long.encode(version), 13)
+
+
+def test_topics_with_some_partitions_each_take_steps() -> None:
+    topics = [FetchableTopicResponse(partitions=[PartitionData(records=b"")] * 50) for _ in range(40)]
+    long = FetchResponse(responses=topics)
+    assert in_steps(long, 17) == (long.encode(17), 20)
+
+
+def test_large_records_are_not_copied() -> None:
+    records = bytes(100_000)
+    long = FetchResponse(responses=[FetchableTopicResponse(partitions=[PartitionData(records=records)] * 101)])
+    chunks: list[bytes] = []
+    for _ in write_in_steps(long, 17, chunks):
+        pass
+    assert sum(chunk is records for chunk in chunks) == 101
+    assert b"".join(chunks) == long.encode(17)

@@ -12,6 +12,7 @@ if a selector says so; the answer has no records then.
 from __future__ import annotations
 
 import asyncio
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from barnabas.broker.delayed_fetch import AppendedBytes, wait_for_bytes
@@ -22,6 +23,7 @@ from barnabas.common.resource import ResourceType
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.network.api_handler import Access, AclRule, handles
+from barnabas.network.fair_work import pause_after
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.fetch import (
     AbortedTransaction,
@@ -49,17 +51,20 @@ _ANY_REPLICA_SINCE = 11
 _AT_ONCE = 500
 """So many partitions are read without a break."""
 _STEP = 100
-_PAUSE_S = 0.003
 _BEFORE_READING = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 )
 """Errors of partitions that nobody tried to read."""
+_USELESS_MAX = 100
+"""A consumer that names more partitions of which none can be read has no session: it would only take memory."""
+_NONE_ABORTED: list[AbortedTransaction] = []
+"""Of all partitions that nobody tried to read; never changed."""
 
 
 class Reading:
     """One pass over the wanted partitions."""
 
-    __slots__ = ("_exhausted", "answers", "bytes_read", "has_error", "partitions")
+    __slots__ = ("_exhausted", "answers", "bytes_read", "has_error", "partitions", "useless_count")
 
     def __init__(self) -> None:
         self.answers: list[tuple[WantedPartition, PartitionData]] = []
@@ -67,6 +72,8 @@ class Reading:
         self._exhausted: list[tuple[WantedPartition, int]] = []
         self.bytes_read = 0
         self.has_error = False
+        self.useless_count = 0
+        """Partitions that do not exist, or that the client may not read."""
 
     def note_exhausted(self, wanted: WantedPartition) -> None:
         """The client has everything of the partition once it has this answer."""
@@ -96,6 +103,8 @@ def handle_fetch(broker: Broker, request: FetchRequest, access: Access) -> Fetch
         return FollowerFetch(broker, request, access, replica_id=replica_id, replica_epoch=replica_epoch).answer()
     if broker.quotas is not None:
         broker.quotas.limit_fetch(request, access.context)
+    if sum(len(topic.partitions) for topic in request.topics) > _AT_ONCE:
+        return _fetch_many(broker, request, access)
     context = broker.fetch_sessions.context(request, version, broker.clock.now_ms(), is_follower=False)
     if context.error_code is not ErrorCode.NONE:
         return FetchResponse(error_code=context.error_code)
@@ -109,13 +118,49 @@ def handle_fetch(broker: Broker, request: FetchRequest, access: Access) -> Fetch
     return _wait_and_read(broker, request, context, access, waiting)
 
 
+class _Others:
+    """What else the loop has to do: between two steps it has twice the time that the step took."""
+
+    __slots__ = ("_step_began",)
+
+    def __init__(self) -> None:
+        self._step_began = perf_counter()
+
+    async def are_served(self) -> None:
+        await asyncio.sleep(pause_after(perf_counter() - self._step_began))
+        self._step_began = perf_counter()
+
+
+async def _fetch_many(broker: Broker, request: FetchRequest, access: Access) -> FetchResponse:
+    """A request that names many partitions: what it says of them is taken over in turns, too."""
+    version, now_ms = access.context.api_version, broker.clock.now_ms()
+    steps = broker.fetch_sessions.context_in_steps(request, version, now_ms, is_follower=False)
+    others = _Others()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            context: FetchContext = end.value
+            break
+        await others.are_served()
+    if context.error_code is not ErrorCode.NONE:
+        return FetchResponse(error_code=context.error_code)
+    request.topics = []  # The context knows it all, and this takes some megabytes.
+    try:
+        return await _read_in_turns(broker, request, context, access)
+    except asyncio.CancelledError:
+        if not context.is_incremental:
+            broker.fetch_sessions.give_up(context)  # The client never learned of it.
+        raise
+
+
 async def _read_in_turns(broker: Broker, request: FetchRequest, context: FetchContext, access: Access) -> FetchResponse:
     """Many partitions: others are served between some hundred of them.
 
     What is appended to a partition that was read already counts for the wait. In a session an append may count that is
     read as well; the answer comes early then, with less than ``min_bytes``.
     """
-    reading, appended = Reading(), AppendedBytes()
+    reading, appended, others = Reading(), AppendedBytes(), _Others()
     may_wait = request.max_wait_ms > 0
     try:
         if may_wait and context.session is not None:
@@ -123,18 +168,18 @@ async def _read_in_turns(broker: Broker, request: FetchRequest, context: FetchCo
         for _ in _reading_steps(broker, request, context, access, reading):
             if may_wait and context.session is None:
                 _listen_to_new(appended, reading)
-            await asyncio.sleep(_PAUSE_S)
+            await others.are_served()
         if reading.bytes_read >= request.min_bytes or not may_wait or reading.has_error or context.is_empty:
-            return _answer(broker, context, reading, access)
+            return await _answer_in_turns(broker, context, reading, access)
         if context.session is None:
             _listen_to_new(appended, reading)
         await appended.wait(request.min_bytes - reading.bytes_read, request.max_wait_ms)
     finally:
         appended.stop()
-    second = Reading()
+    second, others = Reading(), _Others()
     for _ in _reading_steps(broker, request, context, access, second, is_second_look=True):
-        await asyncio.sleep(_PAUSE_S)
-    return _answer(broker, context, second, access)
+        await others.are_served()
+    return await _answer_in_turns(broker, context, second, access)
 
 
 def _listen_to_new(appended: AppendedBytes, reading: Reading) -> None:
@@ -151,8 +196,24 @@ async def _wait_and_read(
 
 
 def _answer(broker: Broker, context: FetchContext, reading: Reading, access: Access) -> FetchResponse:
-    broker.replicas.bytes_out += reading.bytes_read
+    _count(broker, context, reading)
     return respond(broker, context, reading, access)
+
+
+async def _answer_in_turns(broker: Broker, context: FetchContext, reading: Reading, access: Access) -> FetchResponse:
+    _count(broker, context, reading)
+    selected: list[tuple[WantedPartition, PartitionData]] = []
+    others = _Others()
+    for start in range(0, len(reading.answers), _AT_ONCE):
+        selected += context.select(reading.answers[start : start + _AT_ONCE])
+        await others.are_served()
+    return _response(broker, context, reading, selected, access)
+
+
+def _count(broker: Broker, context: FetchContext, reading: Reading) -> None:
+    broker.replicas.bytes_out += reading.bytes_read
+    if reading.useless_count > _USELESS_MAX:
+        broker.fetch_sessions.give_up(context)
 
 
 def _read_all(
@@ -230,6 +291,7 @@ def _reading_steps(
                 key.partition, _error_for_client(broker, TopicPartition(name or "", key.partition), wanted, error.code)
             )
             reading.has_error = True
+            reading.useless_count += error.code in _BEFORE_READING
         except (OSError, StorageError) as error:
             code = broker.replicas.read_failed(TopicPartition(name or "", key.partition), error)
             answer = failed(key.partition, code)
@@ -304,14 +366,26 @@ def _tell_offsets(partition: Partition, answer: PartitionData) -> None:
 
 def failed(partition: int, code: ErrorCode) -> PartitionData:
     """Beside an error nothing else is told of the partition; transactions are null where somebody tried to read."""
-    answer = PartitionData(partition_index=partition, error_code=code, high_watermark=-1, records=b"")
-    if code not in _BEFORE_READING:
-        answer.aborted_transactions = None
-    return answer
+    return PartitionData(
+        partition_index=partition,
+        error_code=code,
+        high_watermark=-1,
+        records=b"",
+        aborted_transactions=_NONE_ABORTED if code in _BEFORE_READING else None,
+    )
 
 
 def respond(broker: Broker, context: FetchContext, reading: Reading, access: Access) -> FetchResponse:
-    selected = context.select(reading.answers)
+    return _response(broker, context, reading, context.select(reading.answers), access)
+
+
+def _response(
+    broker: Broker,
+    context: FetchContext,
+    reading: Reading,
+    selected: list[tuple[WantedPartition, PartitionData]],
+    access: Access,
+) -> FetchResponse:
     if context.session is not None:
         for wanted in reading.exhausted():
             context.session.unread.pop(wanted.key, None)

@@ -380,7 +380,7 @@ def in_turns(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn of the loop for each partition."""
     monkeypatch.setattr(fetch_module, "_AT_ONCE", 1)
     monkeypatch.setattr(fetch_module, "_STEP", 1)
-    monkeypatch.setattr(fetch_module, "_PAUSE_S", 0)
+    monkeypatch.setattr(fetch_module, "pause_after", lambda busy_s: 0)
 
 
 async def after_turns(task: asyncio.Future[FetchResponse], count: int) -> None:
@@ -444,3 +444,67 @@ def test_a_poll_in_turns_that_nobody_awaits_leaves_nothing_behind(client: Client
         assert all(not session._listeners for session in client.sessions._sessions.values())
 
     asyncio.run(story())
+
+
+def test_a_consumer_of_many_partitions_that_it_cannot_read_has_no_session(tmp_path: Path) -> None:
+    client, useless = Client(tmp_path), range(COUNT, COUNT + 101)
+    answer = client.send(dict.fromkeys((*range(COUNT), *useless), 0))
+    assert isinstance(answer, FetchResponse)
+    assert answer.session_id == 0
+    assert mentioned(answer).keys() == {*range(COUNT), *useless}
+    assert len(client.sessions) == 0
+    assert [client.partition(index).watchers for index in range(COUNT)] == [None] * COUNT
+    client.epoch = 0
+    fewer = client.send(dict.fromkeys((*range(COUNT), *useless[1:]), 0))
+    assert isinstance(fewer, FetchResponse)
+    assert fewer.session_id == 7
+
+
+def test_a_session_ends_when_too_much_of_it_cannot_be_read(client: Client) -> None:
+    answer = client.send(dict.fromkeys(range(COUNT, COUNT + 101), 0))
+    assert isinstance(answer, FetchResponse)
+    assert (answer.error_code, answer.session_id) == (0, 0)
+    assert len(mentioned(answer)) == 101
+    assert len(client.sessions) == 0
+
+
+@pytest.mark.parametrize("count", [501, 2_000])
+def test_a_session_of_many_partitions_that_nobody_awaits_is_not_kept(tmp_path: Path, count: int) -> None:
+    client = Client(tmp_path)
+
+    async def story() -> None:
+        waiting = client.send(dict.fromkeys(range(count), 0), max_wait_ms=60_000)
+        assert not isinstance(waiting, FetchResponse)
+        task = asyncio.ensure_future(waiting)
+        async with asyncio.timeout(5):
+            while client.sessions.partition_count() != count:
+                await asyncio.wait([task], timeout=0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert len(client.sessions) == 0
+
+    asyncio.run(story())
+
+
+def test_many_partitions_are_answered_in_turns(tmp_path: Path) -> None:
+    """What a request says, what is read and what is answered: others run between some hundred partitions of each."""
+    client, ticks = Client(tmp_path), 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0)
+
+    async def story(monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(fetch_module, "pause_after", lambda busy_s: 0)
+        waiting = client.send(dict.fromkeys(range(5_000), 0))
+        assert not isinstance(waiting, FetchResponse)
+        ticker = asyncio.ensure_future(tick())
+        answer = await asyncio.ensure_future(waiting)
+        ticker.cancel()
+        assert len(mentioned(answer)) == 5_000
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        asyncio.run(story(monkeypatch))
+    assert ticks > 10 + 50 + 5
