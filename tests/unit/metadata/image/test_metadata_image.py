@@ -11,6 +11,7 @@ from barnabas.common.errors import InvariantViolated
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.image import topics
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
+from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
 from barnabas.metadata.image.topics import LocalReplicaChanges, TopicsImage
 from barnabas.metadata.snapshot import image_from_records, records_of
 from barnabas.protocol.record_serde import decode_metadata_record, encode_metadata_record
@@ -161,6 +162,47 @@ def test_the_broker_index_agrees_with_the_partitions(records: list[Any]) -> None
         for topic, index, partition in topics.partitions_on(broker):
             assert broker in (*partition.replicas, *partition.elr)
             assert topic.partitions[index] is partition
+
+
+@given(histories())
+def test_the_index_of_leaderless_partitions_agrees_with_the_partitions(records: list[Any]) -> None:
+    topics = applied(records).topics
+    slow = sorted(
+        (topic.id, partition_id)
+        for topic in topics.by_id.values()
+        for partition_id, partition in topic.partitions.items()
+        if partition.leader == NO_LEADER
+    )
+    assert [(topic.id, partition_id) for topic, partition_id, _ in topics.leaderless_partitions()] == slow
+    for broker in (1, 2, 3):
+        held = [key for key in slow if broker in topics.by_id[key[0]].partitions[key[1]].replicas]
+        assert list(topics.index.leaderless_on(broker)) == held
+
+
+def test_a_change_of_some_partitions_does_not_look_at_all_of_their_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which brokers hold a topic is known already; a change of its eligible leaders rarely changes that."""
+    topic_id = Uuid.from_int(400)
+    partitions = [
+        PartitionRecord(partition_id=number, topic_id=topic_id, replicas=[1, 2], isr=[1, 2], leader=1)
+        for number in range(5_000)
+    ]
+    image = applied([TopicRecord(name="orders", topic_id=topic_id), *partitions])
+    looks = 0
+
+    def counted(partition: PartitionRegistration) -> tuple[int, ...]:
+        nonlocal looks
+        looks += 1
+        return partition.replicas + partition.elr
+
+    monkeypatch.setattr(topics, "_holders_of", counted)
+    change = PartitionChangeRecord(partition_id=7, topic_id=topic_id, isr=[1], eligible_leader_replicas=[2])
+    changed = applied([change], image).topics
+    assert changed.by_id[topic_id].partitions[7].elr == (2,)
+    assert looks < 10
+    elsewhere = PartitionChangeRecord(partition_id=7, topic_id=topic_id, replicas=[1, 3], eligible_leader_replicas=[])
+    changed = applied([elsewhere], applied([change], image)).topics
+    assert [broker for broker in (1, 2, 3) if topic_id in changed.by_broker[broker]] == [1, 2, 3]
+    assert looks < 30
 
 
 @given(histories())
