@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import Any, ClassVar, Final
 
 from barnabas.common.errors import InvariantViolated
+from barnabas.common.stepped_sort import sorted_in_pieces
 from barnabas.common.topic_name import has_collision_characters, unified_topic_name
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
@@ -132,7 +133,7 @@ class TopicsImage:
     __hash__ = None  # type: ignore[assignment]
 
     def write(self, writer: RecordWriter) -> None:
-        for name in sorted(self.by_name):
+        for name in sorted_in_pieces(self.by_name):
             topic = self.by_name[name]
             writer.write(TopicRecord(name=topic.name, topic_id=topic.id), 0)
             version = writer.metadata_version.partition_record_version

@@ -1,26 +1,33 @@
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.common import stepped_sort
+from barnabas.common.acl import AclBinding
 from barnabas.common.errors import InvariantViolated
 from barnabas.common.uuid import Uuid
-from barnabas.metadata.image import topics
+from barnabas.metadata.image import acls, client_quotas, configs, keyed_records, topics
+from barnabas.metadata.image.acls import acl_record
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
 from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
 from barnabas.metadata.image.topics import LocalReplicaChanges, TopicsImage
+from barnabas.metadata.metadata_version import LATEST_PRODUCTION
 from barnabas.metadata.snapshot import image_from_records, records_of
 from barnabas.protocol.record_serde import decode_metadata_record, encode_metadata_record
 from barnabas.protocol.records.clear_elr_record import ClearElrRecord
+from barnabas.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
+from barnabas.protocol.records.config_record import ConfigRecord
 from barnabas.protocol.records.partition_change_record import PartitionChangeRecord
 from barnabas.protocol.records.partition_record import PartitionRecord
 from barnabas.protocol.records.remove_topic_record import RemoveTopicRecord
 from barnabas.protocol.records.topic_record import TopicRecord
 from barnabas.protocol.records.unregister_broker_record import UnregisterBrokerRecord
+from barnabas.protocol.records.user_scram_credential_record import UserScramCredentialRecord
 from tests.unit.metadata.record_histories import histories
 
 END = MetadataProvenance(1, 1, 1)
@@ -335,3 +342,35 @@ def test_clearing_the_elr_is_a_change_of_the_partitions_that_have_one() -> None:
     image = applied([TopicRecord(name="orders", topic_id=topic_id), *partitions])
     cleared = applied([ClearElrRecord(topic_name="orders")], image).topics.by_id[topic_id].partitions
     assert [(each.elr, each.partition_epoch) for each in cleared.values()] == [((), 1), ((), 0)]
+
+
+def test_a_snapshot_is_sorted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is written on a thread: a sort of 200,000 names there would hold the event loop for a tenth of a second."""
+    count = 300
+    records: list[Any] = []
+    for number in range(count):
+        identity = Uuid.from_int(10_000 + 7919 * number % 1_000)
+        name = f"n{7919 * number % 1_000:04}"
+        records += [
+            TopicRecord(name=name, topic_id=identity),
+            PartitionRecord(partition_id=0, topic_id=identity, replicas=[1], isr=[1], leader=1),
+            ConfigRecord(resource_type=2, resource_name=name, name="retention.ms", value="1"),
+            acl_record(identity, AclBinding(2, name, 3, "User:alice", "*", 3, 3)),
+            ClientQuotaRecord(entity=[EntityData(entity_type="user", entity_name=name)], key="producer_byte_rate"),
+            UserScramCredentialRecord(name=name, mechanism=1, iterations=4096),
+        ]
+    image = applied(records)
+    expected = records_of(image, LATEST_PRODUCTION)
+    longest = 0
+
+    def counted(items: Iterable[Any], key: Any = None) -> list[Any]:
+        nonlocal longest
+        found = sorted(items, key=key)
+        longest = max(longest, len(found))
+        return found
+
+    monkeypatch.setattr(stepped_sort, "ITEMS_A_RUN", 16)
+    for module in (topics, configs, acls, client_quotas, keyed_records, stepped_sort):
+        monkeypatch.setattr(module, "sorted", counted, raising=False)
+    assert records_of(image, LATEST_PRODUCTION) == expected
+    assert 16 <= longest <= 32
