@@ -45,6 +45,10 @@ class PartitionIndex:
         """How many partitions the broker leads; those without a leader for ``NO_LEADER``."""
         return self._led_counts.get(broker_id, 0)
 
+    @property
+    def partition_count(self) -> int:
+        return sum(self._led_counts.values())
+
     def leaderless(self) -> list[PartitionKey]:
         """All partitions without a leader, in order. Only for few: it is one piece of work."""
         return sorted({key for broker_id in self._leaderless for key in self.leaderless_on(broker_id)})

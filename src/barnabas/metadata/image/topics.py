@@ -122,7 +122,7 @@ class TopicsImage:
                 yield topic, partition_id, partition
 
     def partition_count(self) -> int:
-        return sum(len(topic.partitions) for topic in self.by_id.values())
+        return self.index.partition_count
 
     def __len__(self) -> int:
         return len(self.by_id)
