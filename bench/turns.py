@@ -39,10 +39,10 @@ from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage,
 from barnabas.network.api_handler import Access
 from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
 from barnabas.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.protocol.records.partition_record import PartitionRecord
 from barnabas.protocol.records.topic_record import TopicRecord
@@ -154,14 +154,22 @@ def _requests(stage: Stage, shape: Shape) -> Events:
     yield "a feature is turned on", partial(stage.call, update_features.handle, requests.feature(1, 1), 1)
     deletion = requests.deletion("many", 1_000)
     yield "1,000 topics are deleted by a request", partial(stage.call, delete_topics.handle, deletion, 6)
+    named = MetadataRequest(topics=[MetadataRequestTopic(name="large")])
+    yield (
+        "Metadata of a topic of 9,000 partitions",
+        partial(_ask_broker, stage, metadata_api.handle_metadata, named, 13),
+    )
+    page = DescribeTopicPartitionsRequest(topics=[TopicRequest(name="large")], cursor=None)
+    yield (
+        "DescribeTopicPartitions of its first 2,000",
+        partial(_ask_broker, stage, describing.handle_describe_topic_partitions, page, 0),
+    )
     large = DeleteTopicsRequest(topics=[DeleteTopicState(name="large")])
     yield "a topic of 9,000 partitions is deleted", partial(stage.call, delete_topics.handle, large, 6)
 
 
 def _reading(stage: Stage, shape: Shape) -> Events:
     """What a broker answers from its image, the first time after a change and again."""
-    for module in (metadata_api, describing):
-        module.worked_out = lambda answer: answer  # type: ignore[attr-defined]  # The stage takes the steps.
     every_topic = MetadataRequest(topics=None)
     for name in ("Metadata of all topics", "Metadata of all topics, again"):
         yield name, partial(_ask_broker, stage, metadata_api.handle_metadata, every_topic, 13)
@@ -173,6 +181,8 @@ def _reading(stage: Stage, shape: Shape) -> Events:
 def _ask_broker(stage: Stage, handle: Callable[..., Any], request: Any, api_version: int) -> None:
     settings = SimpleNamespace(auto_create_topics_enable=False, max_request_partition_size_limit=2_000)
     broker = SimpleNamespace(metadata=stage.cache, settings=settings, cluster_id="cluster")
+    for module in (metadata_api, describing):
+        module.worked_out = lambda answer, **_: answer  # type: ignore[attr-defined]  # The stage takes the steps.
     asked = context(api_version)
     asked.listener_name = "PLAINTEXT"
     access = Access(stage.rules, asked, handle.api_handler.acl)  # type: ignore[attr-defined]

@@ -9,10 +9,10 @@ import pytest
 from barnabas.common.acl import AclOperation, AclPermissionType
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import PatternType, ResourceType
+from barnabas.common.steps import whole
 from barnabas.common.uuid import Uuid
 from barnabas.controller.acl_control_manager import AclControlManager
 from barnabas.controller.controller_state import ControllerState
-from barnabas.controller.decision_steps import whole
 from barnabas.protocol.errors import DecodeError
 from barnabas.security.authorizer.acl_requests import (
     binding_of_creation,

@@ -7,11 +7,11 @@ from typing import Any
 
 from barnabas.common.config_value import Password
 from barnabas.common.errors import ApiException
+from barnabas.common.steps import whole
 from barnabas.common.uuid import Uuid
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
-from barnabas.controller.decision_steps import whole
 from barnabas.controller.delegation_token_control_manager import DelegationTokenControlManager
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion

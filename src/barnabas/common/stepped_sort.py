@@ -1,35 +1,68 @@
 """A sort in steps: one call of ``sorted`` over 200,000 names holds the event loop for a tenth of a second.
 
-Runs of some thousand items are sorted, then two runs at a time are merged. ``sorted`` merges two runs in linear time.
+A thread's call holds it as long: the interpreter changes threads between two calls, never inside one. Runs of some
+thousand items are sorted, then two runs at a time are merged, some thousand items in each step: ``sorted`` merges what
+is in order already in linear time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Generator, Iterable
 from itertools import islice
-from typing import Final
+from typing import Any, Final, TypeVar
 
-__all__ = ["sorted_in_steps"]
+from barnabas.common.steps import whole
+
+__all__ = ["sorted_in_pieces", "sorted_in_steps"]
+
+T = TypeVar("T")
+Key = Callable[[T], Any]
 
 ITEMS_A_RUN: Final = 4_096
-"""A run is sorted in a millisecond or two, two runs of 100,000 are merged in ten."""
+"""A run is sorted in a millisecond or two."""
 
 
-def sorted_in_steps(items: Iterable[str]) -> Generator[None, None, list[str]]:
-    """The items in order, as ``sorted`` gives them."""
+def sorted_in_pieces(items: Iterable[T], key: Key[T] | None = None) -> list[T]:
+    """The items in order, as ``sorted`` gives them, for a thread: others get the interpreter meanwhile."""
+    return whole(sorted_in_steps(items, key))
+
+
+def sorted_in_steps(items: Iterable[T], key: Key[T] | None = None) -> Generator[None, None, list[T]]:
+    """Returns the items in order, as ``sorted`` gives them. No two of them are equal."""
     rest = iter(items)
-    runs: list[list[str]] = []
+    runs: list[list[T]] = []
     while run := list(islice(rest, ITEMS_A_RUN)):
-        run.sort()
+        run.sort(key=key)
         runs.append(run)
         if len(run) == ITEMS_A_RUN:
             yield
     while len(runs) > 1:
-        merged: list[list[str]] = []
-        for index in range(0, len(runs) - 1, 2):
-            merged.append(sorted(runs[index] + runs[index + 1]))
-            yield
-        if len(runs) % 2:
-            merged.append(runs[-1])
+        merged = runs[-1:] if len(runs) % 2 else []
+        while len(runs) > 1:
+            merged.append((yield from _merged(runs.pop(0), runs.pop(0), key)))
         runs = merged
     return runs[0] if runs else []
+
+
+def _merged(one: list[T], other: list[T], key: Key[T] | None) -> Generator[None, None, list[T]]:
+    """A step takes from both runs what is not greater than the last of the next items of one of them."""
+    order = key or _itself
+    merged: list[T] = []
+    begin_one = begin_other = 0
+    while begin_one < len(one) and begin_other < len(other):
+        last_of_one = one[min(begin_one + ITEMS_A_RUN, len(one)) - 1]
+        last_of_other = other[min(begin_other + ITEMS_A_RUN, len(other)) - 1]
+        bound = min(order(last_of_one), order(last_of_other))
+        end_one = bisect_right(one, bound, begin_one, key=key)
+        end_other = bisect_right(other, bound, begin_other, key=key)
+        merged += sorted(one[begin_one:end_one] + other[begin_other:end_other], key=key)  # type: ignore[type-var, arg-type]
+        begin_one, begin_other = end_one, end_other
+        yield
+    merged += one[begin_one:]
+    merged += other[begin_other:]
+    return merged
+
+
+def _itself(item: Any) -> Any:
+    return item

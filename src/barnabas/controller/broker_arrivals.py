@@ -21,12 +21,11 @@ from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.decision_turns import DecisionTurns, Turns
 from barnabas.controller.partition_election import PartitionElection
-from barnabas.controller.partition_walk import PartitionWalk, key_of
+from barnabas.controller.partition_walk import PartitionWalk
 from barnabas.metadata.image.cluster import BrokerRegistration
 from barnabas.metadata.image.partition_index import PartitionKey
 from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
-from barnabas.metadata.persistent_map import in_order
 
 __all__ = ["BrokerArrivals"]
 
@@ -69,13 +68,12 @@ class BrokerArrivals:
         return ControllerResult(self._election.broker_arrives(broker.id, found), None, is_atomic=False)
 
     def _candidates(self, broker_id: int) -> Iterable[PartitionKey]:
-        topics = self._state.image.topics
-        if topics.index.led_count(NO_LEADER) <= partition_walk.PARTITIONS_A_TURN:
-            return [key_of(found) for found in topics.leaderless_partitions()]
+        index = self._state.image.topics.index
+        if index.led_count(NO_LEADER) <= partition_walk.PARTITIONS_A_TURN:
+            return index.leaderless()
         others = [other for other in sorted(self._state.image.cluster.brokers) if other != broker_id]
         holders = [broker_id, *filter(self._cluster.is_active, others)]
-        held = [topics.index.leaderless_on(holder) for holder in holders]  # No image is kept: freeing one takes long.
-        return chain.from_iterable(map(in_order, held))
+        return chain.from_iterable(map(index.leaderless_on, holders))  # No image is kept: freeing one takes long.
 
     def _left_unfinished(self) -> Turns[None]:
         """Only those whose own record names who can lead: the settings of others elect no leader by themselves."""
@@ -91,7 +89,7 @@ class BrokerArrivals:
         index = self._state.image.topics.index
         for broker_id in sorted(self._state.image.cluster.brokers):
             if self._cluster.is_active(broker_id):
-                yield from in_order(index.leaderless_on(broker_id))
+                yield from index.leaderless_on(broker_id)
 
     def _is_left_unfinished(self, partition: PartitionRegistration) -> bool:
         named = partition.isr or partition.elr or partition.last_known_elr

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Final, TypeAlias, TypeVar
 
-__all__ = ["RESOURCES_A_STEP", "UNITS_A_STEP", "VALUES_A_STEP", "Pace", "Steps", "at_once", "whole"]
+__all__ = ["RESOURCES_A_STEP", "UNITS_A_STEP", "VALUES_A_STEP", "Pace", "Steps", "at_once"]
 
 T = TypeVar("T")
 
@@ -41,16 +41,6 @@ class Pace:
             return False
         self._done = 0
         return True
-
-
-def whole(steps: Steps[T]) -> T:
-    """The result, made at once."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
 
 
 def at_once(decide: Callable[[], T]) -> Steps[T]:

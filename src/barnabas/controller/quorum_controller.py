@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas.common.clock import Clock
 from barnabas.common.errors import ApiException, ErrorCode, invariant
+from barnabas.common.steps import whole
 from barnabas.common.uuid import Uuid
 from barnabas.controller.acl_control_manager import AclControlManager
 from barnabas.controller.activation_records import activation_records
@@ -38,7 +39,7 @@ from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.decision_queue import Decision, DecisionQueue
-from barnabas.controller.decision_steps import Steps, at_once, whole
+from barnabas.controller.decision_steps import Steps, at_once
 from barnabas.controller.decision_turns import Turns
 from barnabas.controller.delegation_token_control_manager import DelegationTokenControlManager
 from barnabas.controller.election_counts import ElectionCounts

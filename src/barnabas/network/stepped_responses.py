@@ -31,10 +31,12 @@ async def serve_others() -> None:
     await asyncio.sleep(0)
 
 
-async def worked_out(answer: A) -> A:
-    """The same answer, when all of its steps are done."""
+async def worked_out(answer: A, *, is_begun: bool = False) -> A:
+    """The same answer, when all of its steps are done. ``is_begun``: the caller has just taken the first one."""
     loop = asyncio.get_running_loop()
     async with _queues.setdefault(loop, asyncio.Lock()):
+        if is_begun:
+            await serve_others()
         is_going_on = True
         while is_going_on:
             began = loop.time()

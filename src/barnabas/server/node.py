@@ -33,6 +33,7 @@ from barnabas.server.process.logging_setup import configure_logging
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
+    from barnabas.metadata.image.metadata_image import MetadataImage
     from barnabas.server.audit.service import AccessAuditService
     from barnabas.server.controller_channel.network import NetworkChannel
     from barnabas.server.settings.node_config import NodeConfig
@@ -91,6 +92,11 @@ class Node:
         if not self.started.is_set() or self.core.failure is not None:
             return False
         return self.broker_part is None or self.broker_part.lifecycle.state is BrokerState.RUNNING
+
+    def metadata_images(self) -> list[MetadataImage]:
+        controller = self.controller_part
+        of_controller = () if controller is None else (controller.controller.committed_image,)
+        return [self.core.loader.image, *of_controller]
 
     # --- life
 
@@ -197,7 +203,7 @@ async def _main(config: NodeConfig) -> int:
     # What a start reads from disk stays: looking through it for garbage again and again would take half of the time.
     gc.collect()
     gc.disable()
-    pauses = BoundedPauses()
+    pauses = BoundedPauses(node.metadata_images)
     starting = loop.create_task(node.start())
     stopped = loop.create_task(stop.wait())
     failed = loop.create_task(node.core.stopping.wait())

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,3 +27,35 @@ def test_items_come_in_order(items: list[str], run: int) -> None:
 
 def test_a_few_items_take_no_step() -> None:
     assert list(sorted_in_steps(["b", "a"])) == []
+
+
+class Counted(int):
+    """``compared`` counts the comparisons of all of them."""
+
+    compared = 0
+
+    def __lt__(self, other: int) -> bool:
+        Counted.compared += 1
+        return int(self) < int(other)
+
+
+@pytest.mark.parametrize("key", [None, Counted])
+@pytest.mark.parametrize("order", [sorted, reversed, Random(7).sample])
+def test_no_step_takes_longer_than_another_run(
+    monkeypatch: pytest.MonkeyPatch, order: Callable[..., Iterable[int]], key: Any
+) -> None:
+    monkeypatch.setattr(stepped_sort, "ITEMS_A_RUN", 16)
+    numbers = list(range(2_000))
+    mixed = order(numbers, 2_000) if order not in {sorted, reversed} else order(numbers)
+    steps = sorted_in_steps(map(Counted if key is None else int, mixed), key)
+    compared = []
+    while True:
+        Counted.compared = 0
+        try:
+            next(steps)
+        except StopIteration as end:
+            assert end.value == numbers
+            break
+        compared.append(Counted.compared)
+    assert len(compared) > 200
+    assert max(compared) <= 160

@@ -11,11 +11,11 @@ import pytest
 from barnabas.common.acl import AclBinding, AclBindingFilter, AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
+from barnabas.common.steps import whole
 from barnabas.common.uuid import Uuid
 from barnabas.controller import acl_control_manager, acl_search
 from barnabas.controller.acl_control_manager import AclControlManager
 from barnabas.controller.apis import create_acls, delete_acls, describe_acls
-from barnabas.controller.decision_steps import whole
 from barnabas.controller.prepared_decision import PreparedDecision
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse

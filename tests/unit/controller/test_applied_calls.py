@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from barnabas.common.config_value import Password
 from barnabas.common.errors import ErrorCode
+from barnabas.common.steps import whole
 from barnabas.controller.apis import create_delegation_token, create_topics
 from barnabas.controller.applied_calls import KEEP_MS, AppliedCalls
 from barnabas.controller.controller_result import ControllerResult
-from barnabas.controller.decision_steps import whole
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from barnabas.protocol.messages.create_topics import (

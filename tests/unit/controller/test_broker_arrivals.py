@@ -9,7 +9,9 @@ import pytest
 from barnabas.common.uuid import Uuid
 from barnabas.controller import partition_walk, quorum_controller
 from barnabas.controller.apis import elect_leaders, unregister_broker
+from barnabas.metadata import persistent_map
 from barnabas.metadata.image.partition_registration import PartitionRegistration
+from barnabas.metadata.image.topics import TopicsImage
 from barnabas.protocol.messages.create_topics import CreatableReplicaAssignment
 from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
@@ -243,3 +245,31 @@ def test_a_heartbeat_of_an_old_epoch_is_refused_between_turns(harness: Controlle
     harness.heartbeat(1)
     stale = harness.heartbeat(1, broker_epoch=1)
     assert stale.error_code != 0
+
+
+def test_a_turn_takes_topic_by_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each topic that changes is copied, in every image: a turn whose partitions are spread over topics costs most."""
+    monkeypatch.setattr(persistent_map, "_SORTED_MAX", 0)
+    harness = ControllerHarness(broker_session_timeout_ms=SESSION_MS).activate()
+    for broker_id in (1, 2, 3):
+        harness.start_broker(broker_id)
+    harness.create(*(alone(f"t{number}", 1) for number in range(20)))
+    fall_silent(harness, 1)
+    in_turns(harness)
+    harness.heartbeat(1)
+    turns = in_turns(harness)
+    assert sum(map(len, turns)) == 20 * PARTITIONS - 4, "the heartbeat took the first turn"
+    assert max(len({record.topic_id for record in turn}) for turn in turns) == 2
+
+
+def test_few_leaderless_partitions_are_found_without_a_walk_over_those_that_others_lead(
+    harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partition_walk, "PARTITIONS_A_TURN", 250)
+
+    def walked(topics: TopicsImage) -> Any:
+        raise AssertionError("thousands of partitions may have another leader than the preferred one")
+
+    monkeypatch.setattr(TopicsImage, "imbalanced_partitions", walked)
+    harness.heartbeat(1)
+    assert leaders(harness, "first") == [1] * PARTITIONS

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.steps import whole
 from barnabas.controller import decision_steps
 from barnabas.controller.apis import broker_heartbeat, create_topics, incremental_alter_configs
 from barnabas.controller.controller_result import ControllerResult
-from barnabas.controller.decision_steps import Pace, whole
+from barnabas.controller.decision_steps import Pace
 from barnabas.controller.policies import PolicyGate, PolicySession
 from barnabas.controller.quorum_controller import QuorumController
 from barnabas.coordinator.deferred import Deferred

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from barnabas.common.config_value import Password
 from barnabas.common.errors import ErrorCode
+from barnabas.common.steps import whole
 from barnabas.common.uuid import Uuid
 from barnabas.controller.apis import (
     alter_user_scram_credentials,
@@ -21,7 +22,6 @@ from barnabas.controller.apis import (
 )
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_state import ControllerState
-from barnabas.controller.decision_steps import whole
 from barnabas.controller.delegation_token_control_manager import DelegationTokenControlManager
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.metadata_version import MetadataVersion

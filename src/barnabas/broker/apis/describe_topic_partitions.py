@@ -10,7 +10,13 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
-from barnabas.broker.encoded_topic_metadata import NO_OPERATIONS, metadata_partitions, topic_tail
+from barnabas.broker.encoded_topic_metadata import (
+    NO_OPERATIONS,
+    PARTITIONS_A_STEP,
+    metadata_partitions,
+    topic_tail,
+    with_partitions,
+)
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.long_response import LongAnswer
@@ -30,9 +36,10 @@ from barnabas.protocol.messages.describe_topic_partitions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator, Sequence
+    from collections.abc import Awaitable, Generator, Iterator, Sequence
 
     from barnabas.broker.broker import Broker
+    from barnabas.broker.encoded_topic_metadata import IndexedPartition
     from barnabas.broker.metadata_cache import MetadataCache
     from barnabas.metadata.image.topics import TopicImage
 
@@ -65,11 +72,7 @@ def handle_describe_topic_partitions(
             ErrorCode.INVALID_REQUEST, f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor}"
         )
     description = _Description(broker, request, access)
-    if len(request.topics or broker.metadata.image.topics) > TOPICS_A_STEP:
-        return worked_out(description)
-    while description.advance():
-        pass
-    return description
+    return worked_out(description, is_begun=True) if description.advance() else description
 
 
 class _Description(LongAnswer):
@@ -98,24 +101,26 @@ class _Description(LongAnswer):
         names = yield from self._metadata.sorted_names_in_steps()
         self._broker.metadata.take_names(self._metadata)
         listed = 0
-        for some in self._from_cursor(names):
+        for number, some in enumerate(self._from_cursor(names)):
+            if number:
+                yield
             allowed = self._access.allowed_in_order(ResourceType.TOPIC, AclOperation.DESCRIBE, some)
             listed += len(allowed)
-            self._page.fill(allowed, self._cursor)
+            yield from self._page.fill(allowed, self._cursor)
             if self._page.next_cursor is not None:
                 break
-            yield
         self._access.listed(ResourceType.TOPIC, AclOperation.DESCRIBE, listed)
         self._finish([])
 
     def _describe_named(self) -> Iterator[None]:
         denied: list[str] = []
-        for some in self._from_cursor(self._names):
+        for number, some in enumerate(self._from_cursor(self._names)):
+            if number:
+                yield
             granted = self._access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, some)
             denied += [name for name in some if name not in granted]
             if self._page.next_cursor is None:
-                self._page.fill([name for name in some if name in granted], self._cursor)
-            yield
+                yield from self._page.fill([name for name in some if name in granted], self._cursor)
         self._finish(denied)
 
     def _from_cursor(self, names: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -156,9 +161,11 @@ class _Page:
         self._metadata = metadata
         self._listener_name = listener_name
         self._left = left
+        self._encoded = 0
+        """Partitions, since the last step ended."""
         self._kept: dict[str, bytes] = metadata.memo.setdefault(("described", listener_name), {})
 
-    def fill(self, names: Sequence[str], cursor: Cursor | None) -> None:
+    def fill(self, names: Sequence[str], cursor: Cursor | None) -> Iterator[None]:
         topics = self._metadata.image.topics.by_name
         for name in names:
             topic = topics.get(name)
@@ -171,9 +178,9 @@ class _Page:
                 self.next_cursor = Cursor(topic_name=name, partition_index=start)
                 return
             if start or count > self._left:
-                self._add(name, self._part_of(topic, start))
+                self._add(name, (yield from self._segment(topic, start, start + self._left)))
             else:
-                self._add(name, self._kept.get(name) or self._whole(topic))
+                self._add(name, self._kept.get(name) or (yield from self._whole(topic)))
             if count > self._left:
                 self.next_cursor = Cursor(topic_name=name, partition_index=start + self._left)
                 return
@@ -183,24 +190,38 @@ class _Page:
         self.names.append(name)
         self.segments.append(segment)
 
-    def _whole(self, topic: TopicImage) -> bytes:
-        segment = self._kept[topic.name] = _segment(topic, _partitions(self._metadata, topic, self._listener_name))
+    def _whole(self, topic: TopicImage) -> Generator[None, None, bytes]:
+        segment = self._kept[topic.name] = yield from self._segment(topic, 0, len(topic.partitions))
         return segment
 
-    def _part_of(self, topic: TopicImage, start: int) -> bytes:
-        partitions = _partitions(self._metadata, topic, self._listener_name)
-        return _segment(topic, partitions[start : start + self._left])
-
-
-def _segment(topic: TopicImage, partitions: list[DescribeTopicPartitionsResponsePartition]) -> bytes:
-    return _without_tail(
-        DescribeTopicPartitionsResponseTopic(
-            name=topic.name,
-            topic_id=topic.id,
-            is_internal=topic.name in INTERNAL_TOPICS,
-            partitions=partitions,
+    def _segment(self, topic: TopicImage, start: int, end: int) -> Generator[None, None, bytes]:
+        """The entry with these of its partitions."""
+        entry = DescribeTopicPartitionsResponseTopic(
+            name=topic.name, topic_id=topic.id, is_internal=topic.name in INTERNAL_TOPICS, partitions=[]
         )
-    )
+        partitions = sorted(topic.partitions.items())[start:end]
+        if self._encoded >= PARTITIONS_A_STEP:
+            self._encoded = 0
+            yield
+        self._encoded += len(partitions)
+        return (yield from with_partitions(entry, 0, partitions, self._described, True, _TAIL_SIZE))
+
+    def _described(self, partitions: Sequence[IndexedPartition]) -> list[DescribeTopicPartitionsResponsePartition]:
+        entries = metadata_partitions(self._metadata, partitions, self._listener_name, _NEWEST_METADATA_VERSION)
+        return [
+            DescribeTopicPartitionsResponsePartition(
+                error_code=entry.error_code,
+                partition_index=entry.partition_index,
+                leader_id=entry.leader_id,
+                leader_epoch=entry.leader_epoch,
+                replica_nodes=entry.replica_nodes,
+                isr_nodes=entry.isr_nodes,
+                eligible_leader_replicas=list(registration.elr),
+                last_known_elr=list(registration.last_known_elr),
+                offline_replicas=entry.offline_replicas,
+            )
+            for entry, (_, registration) in zip(entries, partitions, strict=True)
+        ]
 
 
 def _missing(name: str) -> bytes:
@@ -226,25 +247,3 @@ def _without_tail(entry: DescribeTopicPartitionsResponseTopic) -> bytes:
 
 def _tail(mask: int) -> bytes:
     return topic_tail(mask, _NEWEST_METADATA_VERSION)
-
-
-def _partitions(
-    metadata: MetadataCache, topic: TopicImage, listener_name: str
-) -> list[DescribeTopicPartitionsResponsePartition]:
-    described = []
-    for entry in metadata_partitions(metadata, topic, listener_name, _NEWEST_METADATA_VERSION):
-        registration = topic.partitions[entry.partition_index]
-        described.append(
-            DescribeTopicPartitionsResponsePartition(
-                error_code=entry.error_code,
-                partition_index=entry.partition_index,
-                leader_id=entry.leader_id,
-                leader_epoch=entry.leader_epoch,
-                replica_nodes=entry.replica_nodes,
-                isr_nodes=entry.isr_nodes,
-                eligible_leader_replicas=list(registration.elr),
-                last_known_elr=list(registration.last_known_elr),
-                offline_replicas=entry.offline_replicas,
-            )
-        )
-    return described

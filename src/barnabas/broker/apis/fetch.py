@@ -23,7 +23,7 @@ from barnabas.common.resource import ResourceType
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.network.api_handler import Access, AclRule, handles
-from barnabas.network.fair_work import pause_after
+from barnabas.network.fair_scheduling import pause_after
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.fetch import (
     AbortedTransaction,

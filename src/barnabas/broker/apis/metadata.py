@@ -10,7 +10,13 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
-from barnabas.broker.encoded_topic_metadata import NO_OPERATIONS, topic_segment, topic_tail
+from barnabas.broker.encoded_topic_metadata import (
+    NO_OPERATIONS,
+    PARTITIONS_A_STEP,
+    kept_segment,
+    segment_in_steps,
+    topic_tail,
+)
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.long_response import LongAnswer
@@ -32,14 +38,12 @@ from barnabas.protocol.messages.metadata import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Iterator, Sequence
+    from collections.abc import Awaitable, Generator, Iterable, Iterator, Sequence
 
     from barnabas.broker.broker import Broker
     from barnabas.broker.metadata_cache import MetadataCache
-    from barnabas.metadata.image.topics import TopicsImage
+    from barnabas.metadata.image.topics import TopicImage, TopicsImage
 
-PARTITIONS_A_STEP: Final = 400
-"""Some 10 ms, when an entry is encoded for the first time."""
 _DONE: Final = object()
 _PIECES_MAX = 2_000
 """More pieces of an answer are joined before they are sent."""
@@ -48,7 +52,7 @@ _TOPIC_IDS_USED_SINCE = 12
 _CREATION_ERRORS_SINCE = 10
 
 
-class _JoinedResponse(PartialAnswer):
+class _JoinedResponse:
     """A MetadataResponse whose topics are encoded already."""
 
     __slots__ = ("_count", "_envelope", "_topics", "error_code")
@@ -82,8 +86,7 @@ class _JoinedResponse(PartialAnswer):
         self._topics.append(topics)
         self._count += count
 
-    def join(self, part: _JoinedResponse) -> None:
-        """Add the topics of another part of the same request."""
+    def add_all_of(self, part: _JoinedResponse) -> None:
         self._topics.extend(part._topics)
         self._count += part._count
 
@@ -119,7 +122,7 @@ def _error_response(request: MetadataRequest, error: ApiException) -> MetadataRe
 )
 def handle_metadata(
     broker: Broker, request: MetadataRequest, access: Access
-) -> _JoinedResponse | _Listing | Awaitable[_Listing]:
+) -> _Listing | _Named | Awaitable[_Listing] | Awaitable[_Named]:
     version = access.context.api_version
     wants_all = request.topics is None or (version == 0 and not request.topics)
     if wants_all:
@@ -129,9 +132,8 @@ def handle_metadata(
         while listing.advance():
             pass
         return listing
-    answer = _Topics(broker, request, access)
-    answer.add_named(request.topics or ())
-    return _JoinedResponse(_envelope(broker, request, access), answer.pieces, answer.count)
+    description = _Named(broker, request, access)
+    return worked_out(description, is_begun=True) if description.advance() else description
 
 
 def _is_long(topics: TopicsImage) -> bool:
@@ -140,20 +142,17 @@ def _is_long(topics: TopicsImage) -> bool:
     return any(count > PARTITIONS_A_STEP for count in counts)
 
 
-class _Listing(LongAnswer):
-    """The answer for all topics, made in steps from the metadata of one moment."""
+class _InSteps(LongAnswer):
+    """An answer that is made in steps, the last of which ends it."""
 
-    __slots__ = ("_access", "_answer", "_broker", "_metadata", "_request", "_steps", "error_code")
+    __slots__ = ("_answer", "_steps", "error_code")
 
-    def __init__(self, broker: Broker, request: MetadataRequest, access: Access) -> None:
+    _answer: _JoinedResponse
+
+    def __init__(self, steps: Iterator[None]) -> None:
         super().__init__()
         self.error_code = 0
-        self._broker = broker
-        self._metadata = broker.metadata.at_this_moment()
-        self._request = request
-        self._access = access
-        self._answer = _JoinedResponse(_envelope(broker, request, access), [], 0)
-        self._steps = self._list()
+        self._steps = steps
 
     def advance(self) -> bool:
         return next(self._steps, _DONE) is not _DONE
@@ -167,6 +166,20 @@ class _Listing(LongAnswer):
     def to_message(self, version: int) -> MetadataResponse:
         return self._answer.to_message(version)
 
+
+class _Listing(_InSteps):
+    """All topics, from the metadata of one moment."""
+
+    __slots__ = ("_access", "_broker", "_metadata", "_request")
+
+    def __init__(self, broker: Broker, request: MetadataRequest, access: Access) -> None:
+        super().__init__(self._list())
+        self._answer = _JoinedResponse(_envelope(broker, request, access), [], 0)
+        self._broker = broker
+        self._metadata = broker.metadata.at_this_moment()
+        self._request = request
+        self._access = access
+
     def _list(self) -> Iterator[None]:
         names = yield from self._metadata.sorted_names_in_steps()
         self._broker.metadata.take_names(self._metadata)
@@ -174,7 +187,7 @@ class _Listing(LongAnswer):
         for start, end in self._runs(names):
             if start:
                 yield
-            self._answer.add(*entries.of(names[start:end]))
+            self._answer.add(*(yield from entries.of(names[start:end])))
         self._access.listed(ResourceType.TOPIC, AclOperation.DESCRIBE, self._answer.count)
 
     def _runs(self, names: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -200,8 +213,8 @@ class _Entries:
         self._wants_operations = request.include_topic_authorized_operations and version >= 8
         self._no_operations = topic_tail(NO_OPERATIONS, version)
 
-    def of(self, names: Sequence[str]) -> tuple[bytes, int]:
-        """Joined, and how many they are. Entries of all these topics together are kept until one of them changes."""
+    def of(self, names: Sequence[str]) -> Generator[None, None, tuple[bytes, int]]:
+        """Returns them joined, and how many they are. What all callers see is kept until one of the topics changes."""
         allowed = self._access.allowed_in_order(ResourceType.TOPIC, AclOperation.DESCRIBE, names)
         if not allowed:
             return b"", 0
@@ -211,7 +224,12 @@ class _Entries:
         if is_common and (joined := kept.get(key)) is not None:
             return joined, len(names)
         topics = self._metadata.image.topics.by_name
-        segments = [topic_segment(self._metadata, topics[name], listener, self._version) for name in allowed]
+        segments = []
+        for name in allowed:
+            segment = kept_segment(self._metadata, topics[name], listener, self._version)
+            if segment is None:
+                segment = yield from segment_in_steps(self._metadata, topics[name], listener, self._version)
+            segments.append(segment)
         if not self._wants_operations:
             joined = self._no_operations.join(segments) + self._no_operations
             if is_common:
@@ -247,12 +265,31 @@ def _envelope(broker: Broker, request: MetadataRequest, access: Access) -> Metad
     )
 
 
+class _Named(_InSteps, PartialAnswer):
+    """Topics by name or id. Each is described from the metadata of one moment."""
+
+    __slots__ = ()
+
+    def __init__(self, broker: Broker, request: MetadataRequest, access: Access) -> None:
+        super().__init__(self._describe(broker, request, access))
+
+    def join(self, part: _Named) -> None:
+        self._answer.add_all_of(part._answer)
+
+    def _describe(self, broker: Broker, request: MetadataRequest, access: Access) -> Iterator[None]:
+        topics = _Topics(broker, request, access)
+        yield from topics.add_named(request.topics or ())
+        self._answer = _JoinedResponse(_envelope(broker, request, access), topics.pieces, topics.count)
+
+
 class _Topics:
     """Collects the encoded entries of one answer."""
 
     def __init__(self, broker: Broker, request: MetadataRequest, access: Access) -> None:
         self.pieces: list[bytes] = []
         self.count = 0
+        self._encoded = 0
+        """Partitions, since the last step ended."""
         self._broker = broker
         self._access = access
         self._version = access.context.api_version
@@ -263,7 +300,7 @@ class _Topics:
         )
         self._no_operations = topic_tail(NO_OPERATIONS, self._version)
 
-    def add_named(self, wanted: Iterable[MetadataRequestTopic]) -> None:
+    def add_named(self, wanted: Iterable[MetadataRequestTopic]) -> Iterator[None]:
         missing: list[str] = []
         seen: set[str] = set()
         for asked in wanted:
@@ -271,7 +308,7 @@ class _Topics:
                 if self._version < _TOPIC_IDS_USED_SINCE:
                     self._add_error(ErrorCode.INVALID_REQUEST, asked.name or "", asked.topic_id)
                 else:
-                    self._add_by_id(asked.topic_id)
+                    yield from self._add_by_id(asked.topic_id)
                 continue
             name = asked.name
             if name in seen:
@@ -282,7 +319,7 @@ class _Topics:
                 continue
             topic = self._broker.metadata.topic(name)
             if topic is not None:
-                self._add(name, topic_segment(self._broker.metadata, topic, self._listener, self._version))
+                yield from self._add(topic)
             elif self._may_create and topic_name_problem(name) is None and name != ACCESS_AUDIT_TOPIC:
                 missing.append(name)
             else:
@@ -314,20 +351,28 @@ class _Topics:
         if names:
             creation.create(names, access.context)
 
-    def _add_by_id(self, topic_id: Uuid) -> None:
+    def _add_by_id(self, topic_id: Uuid) -> Iterator[None]:
         topic = self._broker.metadata.topic_by_id(topic_id)
         if topic is None:
             self._add_error(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
         elif not self._access.allows(ResourceType.TOPIC, AclOperation.DESCRIBE, topic.name):
             self._add_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, topic_id)
         else:
-            self._add(topic.name, topic_segment(self._broker.metadata, topic, self._listener, self._version))
+            yield from self._add(topic)
 
-    def _add(self, name: str, segment: bytes) -> None:
+    def _add(self, topic: TopicImage) -> Iterator[None]:
+        metadata = self._broker.metadata
+        segment = kept_segment(metadata, topic, self._listener, self._version)
+        if segment is None:
+            if self._encoded >= PARTITIONS_A_STEP:
+                self._encoded = 0
+                yield
+            self._encoded += len(topic.partitions)
+            segment = yield from segment_in_steps(metadata, topic, self._listener, self._version)
         self.count += 1
         self.pieces.append(segment)
         if self._wants_operations:
-            mask = self._access.operations_on(ResourceType.TOPIC, name)
+            mask = self._access.operations_on(ResourceType.TOPIC, topic.name)
             self.pieces.append(topic_tail(mask, self._version))
         else:
             self.pieces.append(self._no_operations)

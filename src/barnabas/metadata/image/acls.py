@@ -16,6 +16,7 @@ from sys import intern
 from barnabas.common.acl import AclBinding, AclBindingFilter
 from barnabas.common.errors import invariant
 from barnabas.common.resource import PatternType
+from barnabas.common.stepped_sort import sorted_in_pieces
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.image.record_writer import RecordWriter
 from barnabas.metadata.persistent_map import PersistentMap
@@ -97,7 +98,7 @@ class AclsImage:
         return matching_rules(acl_filter, self.by_id.items())
 
     def write(self, writer: RecordWriter) -> None:
-        for acl_id in sorted(self.by_id):
+        for acl_id in sorted_in_pieces(self.by_id):
             writer.write(acl_record(acl_id, self.by_id[acl_id]), 0)
 
 

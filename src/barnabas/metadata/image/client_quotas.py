@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from barnabas.common.stepped_sort import sorted_in_pieces
 from barnabas.metadata.image.record_writer import RecordWriter
 from barnabas.metadata.persistent_map import PersistentMap
 from barnabas.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
@@ -34,7 +35,7 @@ class ClientQuotasImage:
     __hash__ = None  # type: ignore[assignment]
 
     def write(self, writer: RecordWriter) -> None:
-        for entity in sorted(self.by_entity, key=_order):
+        for entity in sorted_in_pieces(self.by_entity, _order):
             for key, value in sorted(self.by_entity[entity].items()):
                 entities = [EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
                 writer.write(ClientQuotaRecord(entity=entities, key=key, value=value, remove=False), 0)

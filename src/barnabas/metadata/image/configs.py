@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar, NamedTuple
 
 from barnabas.common.config_codes import ConfigResourceType
+from barnabas.common.stepped_sort import sorted_in_pieces
 from barnabas.metadata.image.record_writer import RecordWriter
 from barnabas.metadata.persistent_map import PersistentMap
 from barnabas.protocol.records.config_record import ConfigRecord
@@ -70,7 +71,7 @@ class ConfigsImage:
         return f"ConfigsImage({ {resource: list(configs) for resource, configs in self.by_resource.items()} })"
 
     def write(self, writer: RecordWriter) -> None:
-        for resource in sorted(self.by_resource):
+        for resource in sorted_in_pieces(self.by_resource):
             for name, value in sorted(self.by_resource[resource].items()):
                 record = ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
                 writer.write(record, 0)

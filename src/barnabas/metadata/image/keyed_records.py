@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, ClassVar, Generic, TypeVar
 
+from barnabas.common.stepped_sort import sorted_in_pieces
 from barnabas.metadata.image.record_writer import RecordWriter
 from barnabas.metadata.persistent_map import PersistentMap
 
@@ -42,8 +43,7 @@ class KeyedRecordsImage(Generic[K, R]):
         if len(self.by_key) and not self.is_supported(writer):
             writer.lose(self.LOSS)
             return
-        keys: list[Any] = list(self.by_key)
-        for key in sorted(keys):
+        for key in sorted_in_pieces(self.by_key):
             writer.write(self.by_key[key], 0)
 
 

@@ -7,12 +7,12 @@ partitions of the cluster. Replay keeps the index up to date, at the price of a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
-from barnabas.metadata.persistent_map import PersistentMap
+from barnabas.metadata.persistent_map import PersistentMap, in_order
 
 __all__ = ["PartitionIndex", "PartitionKey", "Transition"]
 
@@ -20,7 +20,10 @@ PartitionKey = tuple[Uuid, int]
 Transition = tuple[PartitionKey, PartitionRegistration | None, PartitionRegistration | None]
 """What a partition was and is; None where it did not exist, or no longer does."""
 
-_EMPTY: PersistentMap[PartitionKey, None] = PersistentMap()
+PartitionsByTopic = PersistentMap[Uuid, tuple[int, ...]]
+"""Some partitions of each topic, in order. Neighbours in a walk are of one topic, so that few topics change at once."""
+
+_NONE: PartitionsByTopic = PersistentMap()
 
 
 class PartitionIndex:
@@ -31,7 +34,7 @@ class PartitionIndex:
     def __init__(
         self,
         led_counts: Mapping[int, int],
-        leaderless: Mapping[int, PersistentMap[PartitionKey, None]],
+        leaderless: Mapping[int, PartitionsByTopic],
         reassigning: PersistentMap[PartitionKey, None],
     ) -> None:
         self._led_counts = led_counts
@@ -42,9 +45,21 @@ class PartitionIndex:
         """How many partitions the broker leads; those without a leader for ``NO_LEADER``."""
         return self._led_counts.get(broker_id, 0)
 
-    def leaderless_on(self, broker_id: int) -> PersistentMap[PartitionKey, None]:
-        """The partitions without a leader that have a replica on the broker."""
-        return self._leaderless.get(broker_id, _EMPTY)
+    @property
+    def partition_count(self) -> int:
+        return sum(self._led_counts.values())
+
+    def leaderless(self) -> list[PartitionKey]:
+        """All partitions without a leader, in order. Only for few: it is one piece of work."""
+        return sorted({key for broker_id in self._leaderless for key in self.leaderless_on(broker_id)})
+
+    def leaderless_on(self, broker_id: int) -> Iterator[PartitionKey]:
+        """The partitions without a leader that have a replica on the broker: the topics in the order of ``in_order``.
+
+        They are those of this index, whatever changes while the iterator is used.
+        """
+        held = self._leaderless.get(broker_id, _NONE)
+        return ((topic_id, partition_id) for topic_id in in_order(held) for partition_id in held[topic_id])
 
     def after(self, transitions: Iterable[Transition]) -> PartitionIndex:
         changes = _Changes()
@@ -69,12 +84,13 @@ class PartitionIndex:
 
     def _leaderless_with(
         self, added: Mapping[int, dict[PartitionKey, None]], removed: Mapping[int, list[PartitionKey]]
-    ) -> Mapping[int, PersistentMap[PartitionKey, None]]:
+    ) -> Mapping[int, PartitionsByTopic]:
         if not added and not removed:
             return self._leaderless
         leaderless = dict(self._leaderless)
         for broker_id in {**added, **removed}:
-            held = self.leaderless_on(broker_id).updated(added.get(broker_id, {}), removed.get(broker_id, ()))
+            held = self._leaderless.get(broker_id, _NONE)
+            held = _changed(held, added.get(broker_id, {}), removed.get(broker_id, ()))
             if len(held):
                 leaderless[broker_id] = held
             else:
@@ -82,7 +98,27 @@ class PartitionIndex:
         return leaderless
 
 
-PartitionIndex.EMPTY = PartitionIndex({}, {}, _EMPTY)
+PartitionIndex.EMPTY = PartitionIndex({}, {}, PersistentMap())
+
+
+def _changed(
+    held: PartitionsByTopic, added: Iterable[PartitionKey], removed: Iterable[PartitionKey]
+) -> PartitionsByTopic:
+    """The partitions without ``removed``, and with ``added``."""
+    changed: dict[Uuid, set[int]] = {}
+
+    def partitions_of(topic_id: Uuid) -> set[int]:
+        partitions = changed.get(topic_id)
+        if partitions is None:
+            partitions = changed[topic_id] = set(held.get(topic_id, ()))
+        return partitions
+
+    for topic_id, partition_id in removed:
+        partitions_of(topic_id).discard(partition_id)
+    for topic_id, partition_id in added:
+        partitions_of(topic_id).add(partition_id)
+    put = {topic_id: tuple(sorted(partitions)) for topic_id, partitions in changed.items() if partitions}
+    return held.updated(put, [topic_id for topic_id, partitions in changed.items() if not partitions])
 
 
 class _Changes:

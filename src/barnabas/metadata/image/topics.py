@@ -13,11 +13,12 @@ from operator import itemgetter
 from typing import Any, ClassVar, Final
 
 from barnabas.common.errors import InvariantViolated
+from barnabas.common.stepped_sort import sorted_in_pieces
 from barnabas.common.topic_name import has_collision_characters, unified_topic_name
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.image.partition_index import PartitionIndex, PartitionKey, Transition
-from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
+from barnabas.metadata.image.partition_registration import PartitionRegistration
 from barnabas.metadata.image.record_writer import RecordWriter
 from barnabas.metadata.persistent_map import PersistentMap, in_order
 from barnabas.protocol.records.clear_elr_record import ClearElrRecord
@@ -109,10 +110,8 @@ class TopicsImage:
         return self.partitions_of(in_order(self.imbalanced))
 
     def leaderless_partitions(self) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
-        """In the order of ``in_order``."""
-        if not self.index.led_count(NO_LEADER):
-            return iter(())
-        return (found for found in self.imbalanced_partitions() if found[2].leader == NO_LEADER)
+        """All of them, in order."""
+        return self.partitions_of(self.index.leaderless())
 
     def partitions_of(self, keys: Iterable[PartitionKey]) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
         """Those of the keys that exist in this image."""
@@ -123,7 +122,7 @@ class TopicsImage:
                 yield topic, partition_id, partition
 
     def partition_count(self) -> int:
-        return sum(len(topic.partitions) for topic in self.by_id.values())
+        return self.index.partition_count
 
     def __len__(self) -> int:
         return len(self.by_id)
@@ -134,7 +133,7 @@ class TopicsImage:
     __hash__ = None  # type: ignore[assignment]
 
     def write(self, writer: RecordWriter) -> None:
-        for name in sorted(self.by_name):
+        for name in sorted_in_pieces(self.by_name):
             topic = self.by_name[name]
             writer.write(TopicRecord(name=topic.name, topic_id=topic.id), 0)
             version = writer.metadata_version.partition_record_version
@@ -189,6 +188,30 @@ class TopicDelta:
             if partition is None or partition.replicas != after.replicas or partition.elr != after.elr:
                 return True
         return False
+
+    def moves(self) -> tuple[set[int], set[int]]:
+        """Brokers that hold the topic now, some of them before, too; and those that no longer do.
+
+        A large topic changes piece by piece: only the pieces are looked at, and of the rest as much as it takes to find
+        a broker again.
+        """
+        if self.previous is None:
+            return _brokers_of(self.changes.values()), set()
+        before = self.previous.partitions
+        came: set[int] = set()
+        left: set[int] = set()
+        for partition_id, after in self.changes.items():
+            came.update(_holders_of(after))
+            if partition_id in before:
+                left.update(_holders_of(before[partition_id]))
+        if self.is_replaced:
+            left.update(_brokers_of(before[partition_id] for partition_id in before.keys() - self.changes.keys()))
+        left -= came
+        rest = iter(() if self.is_replaced else before.items())
+        while left and (found := next(rest, None)) is not None:
+            if found[0] not in self.changes:
+                left.difference_update(_holders_of(found[1]))
+        return came, left
 
     def partitions(self) -> Mapping[int, PartitionRegistration]:
         if self.previous is None or self.is_replaced:
@@ -457,18 +480,17 @@ class TopicsDelta:
         for delta in self.changed.values():
             if not delta.moves_replicas:
                 continue
-            before = set() if delta.previous is None else delta.previous.brokers()
-            after = _brokers_of(delta.partitions().values()) if delta.changes else before
-            for broker in after - before:
-                added.setdefault(broker, {})[delta.id] = None
-            for broker in before - after:
+            came, left = delta.moves()
+            for broker in came:
+                if delta.id not in self.image.by_broker.get(broker, _NO_TOPICS):
+                    added.setdefault(broker, {})[delta.id] = None
+            for broker in left:
                 removed.setdefault(broker, []).append(delta.id)
         if not added and not removed:
             return self.image.by_broker
         index = dict(self.image.by_broker)
-        empty: PersistentMap[Uuid, None] = PersistentMap()
         for broker in {**added, **dict.fromkeys(removed)}:
-            topics = index.get(broker, empty).updated(added.get(broker, {}), removed.get(broker, ()))
+            topics = index.get(broker, _NO_TOPICS).updated(added.get(broker, {}), removed.get(broker, ()))
             if len(topics):
                 index[broker] = topics
             else:
@@ -537,4 +559,8 @@ def _pieces(partitions: Mapping[int, PartitionRegistration]) -> Iterator[list[tu
 
 
 def _brokers_of(partitions: Iterable[PartitionRegistration]) -> set[int]:
-    return {broker for partition in partitions for broker in (*partition.replicas, *partition.elr)}
+    return {broker for partition in partitions for broker in _holders_of(partition)}
+
+
+def _holders_of(partition: PartitionRegistration) -> tuple[int, ...]:
+    return partition.replicas + partition.elr

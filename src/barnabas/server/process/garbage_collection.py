@@ -3,7 +3,13 @@
 A full collection looks at every object: 2 s with 200,000 topics, in which the node answers nothing. The metadata is
 made of values without cycles, which need no such look: they are freed when nothing refers to them. So what survives a
 full collection that took long is set aside (``gc.freeze``), and later collections look only at what came since. Garbage
-in cycles that was set aside stays. Therefore everything is looked at again when the process has grown by half.
+in cycles that was set aside stays. Therefore everything is looked at again when the process has grown by half: in
+memory, or in objects that are set aside. What its metadata has grown does not count: a cluster that grows to 200,000
+partitions is no reason to stand still for seconds, which would cost an active controller its leadership.
+
+Memory alone would not do. The interpreter and the C library keep what a look frees: the process does not shrink, and
+the next garbage fills it without growth, so that the bound would grow by half with each look. What the C library holds
+is given back after a look, and objects are counted.
 """
 
 from __future__ import annotations
@@ -11,30 +17,50 @@ from __future__ import annotations
 import gc
 import logging
 import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from operator import add, mul
 from time import perf_counter
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-__all__ = ["BoundedPauses"]
+if TYPE_CHECKING:
+    from barnabas.metadata.image.metadata_image import MetadataImage
+
+__all__ = ["BoundedPauses", "Extent", "least_extent_of"]
 
 log = logging.getLogger(__name__)
 
 _LONG_S: Final = 0.01
 _GROWTH: Final = 1.5
-_GROWTH_BYTES_MIN: Final = 64 * 1024 * 1024
+_GROWTH_MIN: Final = (64 * 1024 * 1024, 500_000)
 _OLDEST: Final = 2
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
-class BoundedPauses:
-    """To be installed once, when what the start has read is frozen."""
+class Extent(NamedTuple):
+    memory: int
+    objects: int
 
-    def __init__(self) -> None:
+
+_OF_A_TOPIC: Final = Extent(450, 3)
+_OF_A_PARTITION: Final = Extent(160, 1)
+_OF_AN_ACL: Final = Extent(280, 2)
+
+
+class BoundedPauses:
+    """To be installed once, when what the start has read is frozen. ``images`` gives those that the node holds."""
+
+    def __init__(self, images: Callable[[], Iterable[MetadataImage]]) -> None:
+        self._images = images
         self._began = 0.0
-        self._resident_bytes = _resident_bytes()
+        self._known = self._metadata = Extent(0, 0)
+        self._set_aside = 0
+        """Objects since the last look, those that were freed since among them."""
         self._is_thawed = False
         self.longest_s = 0.0
 
     def install(self) -> None:
+        self._count_growth_from_here()
         gc.callbacks.append(self._heard)
 
     def remove(self) -> None:
@@ -50,23 +76,71 @@ class BoundedPauses:
         self.longest_s = max(self.longest_s, took_s)
         if took_s < _LONG_S:
             return
+        survivors = _survivor_count()
+        gc.freeze()
         if self._is_thawed:
             self._is_thawed = False
-            self._resident_bytes = _resident_bytes()
+            _give_back_freed_memory()
+            self._count_growth_from_here()
             log.info("looked through all memory for garbage, because it grew: %.2f s", took_s)
-        gc.freeze()
+            return
+        self._set_aside += survivors
         if self._has_grown():
             gc.unfreeze()
             self._is_thawed = True
 
     def _has_grown(self) -> bool:
-        growth = _resident_bytes() - self._resident_bytes
-        return growth > max(self._resident_bytes * (_GROWTH - 1), _GROWTH_BYTES_MIN)
+        memory, objects = Extent(*map(add, self._known, self._growth_of_metadata()))
+        grown_bytes = _resident_bytes() - memory
+        if grown_bytes > max(memory * (_GROWTH - 1), _GROWTH_MIN[0]):
+            return True
+        may_grow = max(objects * (_GROWTH - 1), _GROWTH_MIN[1])
+        if self._known.objects + self._set_aside - objects <= may_grow:
+            return False
+        self._set_aside = _frozen_count() - self._known.objects  # Some 10 ms for a million, and rarely needed.
+        return self._known.objects + self._set_aside - objects > may_grow
+
+    def _growth_of_metadata(self) -> Iterator[int]:
+        return (max(now - before, 0) for now, before in zip(self._extent_of_metadata(), self._metadata, strict=True))
+
+    def _count_growth_from_here(self) -> None:
+        self._known = Extent(_resident_bytes(), _frozen_count())
+        self._metadata = self._extent_of_metadata()
+        self._set_aside = 0
+
+    def _extent_of_metadata(self) -> Extent:
+        extents = [least_extent_of(image) for image in self._images()]
+        return Extent(sum(extent.memory for extent in extents), sum(extent.objects for extent in extents))
+
+
+def least_extent_of(image: MetadataImage) -> Extent:
+    """What topics, partitions and rules take at least. So growth of another kind is never taken for theirs."""
+    topics = image.topics
+    counts = (len(topics), topics.partition_count(), len(image.acls.by_id))
+    kinds = (_OF_A_TOPIC, _OF_A_PARTITION, _OF_AN_ACL)
+    return Extent(*(sum(map(mul, counts, each)) for each in zip(*kinds, strict=True)))
+
+
+def _survivor_count() -> int:
+    return len(gc.get_objects(_OLDEST))
+
+
+def _frozen_count() -> int:
+    return gc.get_freeze_count()
+
+
+def _give_back_freed_memory() -> None:
+    with suppress(OSError, AttributeError):
+        import ctypes  # Rarely needed, and takes some ms to import.
+
+        ctypes.CDLL(None).malloc_trim(0)  # The C library of Linux, where it is GNU's.
 
 
 def _resident_bytes() -> int:
+    """Without what is mapped from files."""
     try:
         with open("/proc/self/statm", "rb") as statm:
-            return int(statm.read().split()[1]) * _PAGE_BYTES
+            resident, shared = map(int, statm.read().split()[1:3])
     except OSError:
         return 0  # Elsewhere than on Linux nothing is ever looked at again.
+    return (resident - shared) * _PAGE_BYTES

@@ -1,25 +1,33 @@
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.common import stepped_sort
+from barnabas.common.acl import AclBinding
 from barnabas.common.errors import InvariantViolated
 from barnabas.common.uuid import Uuid
-from barnabas.metadata.image import topics
+from barnabas.metadata.image import acls, client_quotas, configs, keyed_records, topics
+from barnabas.metadata.image.acls import acl_record
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
+from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
 from barnabas.metadata.image.topics import LocalReplicaChanges, TopicsImage
+from barnabas.metadata.metadata_version import LATEST_PRODUCTION
 from barnabas.metadata.snapshot import image_from_records, records_of
 from barnabas.protocol.record_serde import decode_metadata_record, encode_metadata_record
 from barnabas.protocol.records.clear_elr_record import ClearElrRecord
+from barnabas.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
+from barnabas.protocol.records.config_record import ConfigRecord
 from barnabas.protocol.records.partition_change_record import PartitionChangeRecord
 from barnabas.protocol.records.partition_record import PartitionRecord
 from barnabas.protocol.records.remove_topic_record import RemoveTopicRecord
 from barnabas.protocol.records.topic_record import TopicRecord
 from barnabas.protocol.records.unregister_broker_record import UnregisterBrokerRecord
+from barnabas.protocol.records.user_scram_credential_record import UserScramCredentialRecord
 from tests.unit.metadata.record_histories import histories
 
 END = MetadataProvenance(1, 1, 1)
@@ -164,6 +172,47 @@ def test_the_broker_index_agrees_with_the_partitions(records: list[Any]) -> None
 
 
 @given(histories())
+def test_the_index_of_leaderless_partitions_agrees_with_the_partitions(records: list[Any]) -> None:
+    topics = applied(records).topics
+    slow = sorted(
+        (topic.id, partition_id)
+        for topic in topics.by_id.values()
+        for partition_id, partition in topic.partitions.items()
+        if partition.leader == NO_LEADER
+    )
+    assert [(topic.id, partition_id) for topic, partition_id, _ in topics.leaderless_partitions()] == slow
+    for broker in (1, 2, 3):
+        held = [key for key in slow if broker in topics.by_id[key[0]].partitions[key[1]].replicas]
+        assert list(topics.index.leaderless_on(broker)) == held
+
+
+def test_a_change_of_some_partitions_does_not_look_at_all_of_their_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which brokers hold a topic is known already; a change of its eligible leaders rarely changes that."""
+    topic_id = Uuid.from_int(400)
+    partitions = [
+        PartitionRecord(partition_id=number, topic_id=topic_id, replicas=[1, 2], isr=[1, 2], leader=1)
+        for number in range(5_000)
+    ]
+    image = applied([TopicRecord(name="orders", topic_id=topic_id), *partitions])
+    looks = 0
+
+    def counted(partition: PartitionRegistration) -> tuple[int, ...]:
+        nonlocal looks
+        looks += 1
+        return partition.replicas + partition.elr
+
+    monkeypatch.setattr(topics, "_holders_of", counted)
+    change = PartitionChangeRecord(partition_id=7, topic_id=topic_id, isr=[1], eligible_leader_replicas=[2])
+    changed = applied([change], image).topics
+    assert changed.by_id[topic_id].partitions[7].elr == (2,)
+    assert looks < 10
+    elsewhere = PartitionChangeRecord(partition_id=7, topic_id=topic_id, replicas=[1, 3], eligible_leader_replicas=[])
+    changed = applied([elsewhere], applied([change], image)).topics
+    assert [broker for broker in (1, 2, 3) if topic_id in changed.by_broker[broker]] == [1, 2, 3]
+    assert looks < 30
+
+
+@given(histories())
 def test_colliding_names_are_found(records: list[Any]) -> None:
     topics = applied(records).topics
     for name in ("a.b", "a_b"):
@@ -293,3 +342,35 @@ def test_clearing_the_elr_is_a_change_of_the_partitions_that_have_one() -> None:
     image = applied([TopicRecord(name="orders", topic_id=topic_id), *partitions])
     cleared = applied([ClearElrRecord(topic_name="orders")], image).topics.by_id[topic_id].partitions
     assert [(each.elr, each.partition_epoch) for each in cleared.values()] == [((), 1), ((), 0)]
+
+
+def test_a_snapshot_is_sorted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is written on a thread: a sort of 200,000 names there would hold the event loop for a tenth of a second."""
+    count = 300
+    records: list[Any] = []
+    for number in range(count):
+        identity = Uuid.from_int(10_000 + 7919 * number % 1_000)
+        name = f"n{7919 * number % 1_000:04}"
+        records += [
+            TopicRecord(name=name, topic_id=identity),
+            PartitionRecord(partition_id=0, topic_id=identity, replicas=[1], isr=[1], leader=1),
+            ConfigRecord(resource_type=2, resource_name=name, name="retention.ms", value="1"),
+            acl_record(identity, AclBinding(2, name, 3, "User:alice", "*", 3, 3)),
+            ClientQuotaRecord(entity=[EntityData(entity_type="user", entity_name=name)], key="producer_byte_rate"),
+            UserScramCredentialRecord(name=name, mechanism=1, iterations=4096),
+        ]
+    image = applied(records)
+    expected = records_of(image, LATEST_PRODUCTION)
+    longest = 0
+
+    def counted(items: Iterable[Any], key: Any = None) -> list[Any]:
+        nonlocal longest
+        found = sorted(items, key=key)
+        longest = max(longest, len(found))
+        return found
+
+    monkeypatch.setattr(stepped_sort, "ITEMS_A_RUN", 16)
+    for module in (topics, configs, acls, client_quotas, keyed_records, stepped_sort):
+        monkeypatch.setattr(module, "sorted", counted, raising=False)
+    assert records_of(image, LATEST_PRODUCTION) == expected
+    assert 16 <= longest <= 32

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 
+from barnabas.common.acl import AclBinding
+from barnabas.common.uuid import Uuid
+from barnabas.metadata.image.acls import acl_record
+from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
+from barnabas.protocol.record_serde import decode_metadata_record, encode_metadata_record
+from barnabas.protocol.records.partition_record import PartitionRecord
+from barnabas.protocol.records.topic_record import TopicRecord
 from barnabas.server.process import garbage_collection
 from barnabas.server.process.event_loop_turns import LONG_TURN_S, LoopTurns, TurnTimes, measured_loop, turns_of
-from barnabas.server.process.garbage_collection import BoundedPauses
+from barnabas.server.process.garbage_collection import BoundedPauses, Extent, least_extent_of
 
 
 class Watch:
@@ -83,6 +95,9 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
     monkeypatch.setattr(gc, "freeze", lambda: asked.append("freeze"))
     monkeypatch.setattr(gc, "unfreeze", lambda: asked.append("unfreeze"))
+    monkeypatch.setattr(garbage_collection, "_survivor_count", int)
+    monkeypatch.setattr(garbage_collection, "_frozen_count", int)
+    monkeypatch.setattr(garbage_collection, "_give_back_freed_memory", lambda: asked.append("give back"))
     return asked
 
 
@@ -100,7 +115,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
 
 
 def test_what_survives_a_long_full_collection_is_set_aside(frozen: list[str], watch: Watch) -> None:
-    pauses = BoundedPauses()
+    pauses = BoundedPauses(list)
     collect(pauses, watch, 0.001)
     collect(pauses, watch, 0.5, generation=1)
     assert frozen == []
@@ -109,12 +124,17 @@ def test_what_survives_a_long_full_collection_is_set_aside(frozen: list[str], wa
     assert pauses.longest_s == 0.5
 
 
+@pytest.fixture
+def resident(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    size = [1_000_000_000]
+    monkeypatch.setattr(garbage_collection, "_resident_bytes", lambda: size[0])
+    return size
+
+
 def test_a_process_that_grew_by_half_is_looked_through_again(
-    frozen: list[str], watch: Watch, monkeypatch: pytest.MonkeyPatch
+    frozen: list[str], watch: Watch, resident: list[int]
 ) -> None:
-    resident = [1_000_000_000]
-    monkeypatch.setattr(garbage_collection, "_resident_bytes", lambda: resident[0])
-    pauses = BoundedPauses()
+    pauses = installed(list)
     resident[0] = 1_400_000_000
     collect(pauses, watch, 0.5)
     assert frozen == ["freeze"]
@@ -122,11 +142,133 @@ def test_a_process_that_grew_by_half_is_looked_through_again(
     collect(pauses, watch, 0.5)
     assert frozen == ["freeze", "freeze", "unfreeze"]
     collect(pauses, watch, 2.0)
-    assert frozen == ["freeze", "freeze", "unfreeze", "freeze"], "from here on growth counts from this size"
+    assert frozen == ["freeze", "freeze", "unfreeze", "freeze", "give back"], (
+        "from here on growth counts from this size"
+    )
+
+
+def installed(images: Callable[[], Iterable[MetadataImage]]) -> BoundedPauses:
+    pauses = BoundedPauses(images)
+    pauses.install()
+    pauses.remove()
+    return pauses
+
+
+def test_what_the_start_has_read_is_no_growth(frozen: list[str], watch: Watch, resident: list[int]) -> None:
+    pauses = BoundedPauses(list)
+    resident[0] *= 3
+    pauses.install()
+    pauses.remove()
+    collect(pauses, watch, 0.5)
+    assert frozen == ["freeze"]
+
+
+def image_of(topics: int, partitions: int = 1, rules: int = 0) -> MetadataImage:
+    """As it is read from a snapshot: each value is an object of its own."""
+    delta = MetadataDelta(MetadataImage.EMPTY)
+    records: list[Any] = []
+    for number in range(topics):
+        topic_id = Uuid.from_int(number + 1)
+        records.append(TopicRecord(name=f"orders.of.a.shop-{number:05}", topic_id=topic_id))
+        records += [
+            PartitionRecord(partition_id=index, topic_id=topic_id, replicas=[1, 2, 3], isr=[1, 2, 3], leader=1)
+            for index in range(partitions)
+        ]
+    for number in range(rules):
+        binding = AclBinding(2, f"orders.of.a.shop-{number:05}", 3, "User:alice", "*", 3, 3)
+        records.append(acl_record(Uuid.from_int(number + 1), binding))
+    for record in records:
+        delta.replay(decode_metadata_record(encode_metadata_record(record, 0))[0])
+    return delta.apply(MetadataProvenance(1, 1, 1))
+
+
+@pytest.mark.parametrize("shape", [(3_000, 1, 0), (30, 100, 0), (0, 0, 3_000)])
+def test_metadata_takes_at_least_what_is_assumed_of_it_and_not_much_more(shape: tuple[int, int, int]) -> None:
+    """Not more than a half, or a node that has grown by metadata alone would be looked through."""
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        before = Extent(tracemalloc.get_traced_memory()[0], len(gc.get_objects()))
+        image = image_of(*shape)
+        gc.collect()
+        after = Extent(tracemalloc.get_traced_memory()[0], len(gc.get_objects()))
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    for assumed, was, taken in zip(least_extent_of(image), before, after, strict=True):
+        assert assumed <= taken - was < 1.5 * assumed
+
+
+def test_objects_that_were_set_aside_count_as_long_as_they_live(
+    frozen: list[str], watch: Watch, resident: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The memory that a look freed takes new garbage without any growth."""
+    alive = [4_000_000]
+    monkeypatch.setattr(garbage_collection, "_frozen_count", lambda: alive[0])
+    monkeypatch.setattr(garbage_collection, "_survivor_count", lambda: 1_500_000)
+    pauses = installed(list)
+    alive[0] = 4_100_000
+    for _ in range(10):
+        collect(pauses, watch, 0.5)
+    assert frozen == ["freeze"] * 10, "most of them were freed again"
+    alive[0] = 6_100_000
+    while "unfreeze" not in frozen and len(frozen) < 20:
+        collect(pauses, watch, 0.5)
+    assert frozen[-1] == "unfreeze"
+
+
+def test_growth_of_the_metadata_is_no_reason_to_look(frozen: list[str], watch: Watch, resident: list[int]) -> None:
+    images = [MetadataImage.EMPTY]
+    resident[0] = 60_000_000
+    pauses = installed(lambda: images)
+    images[:] = [image_of(3_000)] * 100
+    of_metadata = 100 * least_extent_of(images[0]).memory
+    assert of_metadata > 150_000_000
+    resident[0] += of_metadata
+    collect(pauses, watch, 0.5)
+    assert frozen == ["freeze"]
+    resident[0] += of_metadata
+    collect(pauses, watch, 0.5)
+    assert frozen == ["freeze", "freeze", "unfreeze"], "what the metadata does not account for may be garbage"
+
+
+LEAK = """
+import gc
+from barnabas.server.process import garbage_collection
+from barnabas.server.process.garbage_collection import BoundedPauses
+
+garbage_collection._LONG_S = 0
+garbage_collection._GROWTH_MIN = (8 << 20, 10_000)
+BoundedPauses(list).install()
+largest = 0
+for _ in range(300):
+    in_use = []
+    for _ in range({count}):
+        cycle = [{content}]
+        cycle.append(cycle)
+        in_use.append(cycle)
+    gc.collect()
+    largest = max(largest, garbage_collection._resident_bytes())
+print(largest)
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "content", "bound"),
+    [(100, "bytearray(40_000)", 100_000_000), (10_000, "object(), (object(),) * 30", 45_000_000)],
+)
+def test_memory_stays_bounded_though_all_that_was_set_aside_becomes_garbage(
+    count: int, content: str, bound: int
+) -> None:
+    """A gigabyte of it in all: large values, or small objects."""
+    program = LEAK.format(count=count, content=content)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(ended.stdout) < bound
 
 
 def test_it_hears_of_collections_until_it_is_removed() -> None:
-    pauses = BoundedPauses()
+    pauses = BoundedPauses(list)
     pauses.install()
     assert pauses._heard in gc.callbacks
     pauses.remove()
