@@ -191,7 +191,7 @@ import gc, json, sys, tracemalloc
 from barnabas.server.process.garbage_collection import least_extent_of
 from tests.unit.server.process.test_event_loop_turns import image_of
 
-image_of(1, 1, 1)  # Codecs are compiled on first use, and stay.
+image_of(*map(int, sys.argv[1:]))  # Codecs are compiled and the table of interned texts grows, once.
 gc.collect()
 gc.disable()
 tracemalloc.start()
