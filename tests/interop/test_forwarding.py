@@ -11,7 +11,7 @@ import pytest
 
 from barnabas.clients.client_config import client_config
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.network.connection import CloseConnection
+from barnabas.network.close_connection import CloseConnection
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse

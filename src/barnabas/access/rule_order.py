@@ -74,12 +74,14 @@ def _is_deny(binding: AclBinding) -> bool:
 
 
 class _Point(NamedTuple):
-    """A part of the space: what may be done in it is told by a mask."""
+    """A part of the space, with the operations that are allowed in it as masks."""
 
     principal: str
     host: str
     before: int
     after: int
+    never: int
+    """Operations that the resource type has or a rule names, and that are allowed neither before nor after."""
 
 
 class _Area:
@@ -183,7 +185,8 @@ class _Adding:
                     & among
                     for index in self._indexes
                 )
-                points.append(_Point(principal or WILDCARD_PRINCIPAL, host or WILDCARD_HOST, before, after))
+                never = among & ~(before | after)
+                points.append(_Point(principal or WILDCARD_PRINCIPAL, host or WILDCARD_HOST, before, after, never))
         return points
 
 
@@ -209,9 +212,8 @@ def _guards(
     found: dict[tuple[frozenset[AclBinding], frozenset[AclBinding]], None] = {}
     speaking = [rule for rule in rules if _concerns(rule, point)]
     standing = [rule for rule in denied if _concerns(rule, point)]
-    never = ~(point.before | point.after)
     for operation in range(AclOperation.ALL + 1, _OPERATION_BITS.bit_length()):
-        if not never >> operation & 1 or any(covers(rule, operation) for rule in standing):
+        if not point.never >> operation & 1 or any(covers(rule, operation) for rule in standing):
             continue
         about = [rule for rule in speaking if covers(rule, operation)]
         denials = frozenset(rule for rule in about if _is_deny(rule))

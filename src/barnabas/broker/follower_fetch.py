@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.fetch import Reading, failed, respond
 from barnabas.broker.delayed_fetch import wait_for_bytes
+from barnabas.broker.fetch_response import Reading, failed, respond
 from barnabas.broker.replication.replica_state import FollowerContact
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition

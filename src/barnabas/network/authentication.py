@@ -15,7 +15,7 @@ import logging
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Protocol
 
-from barnabas.network.connection import CloseConnection
+from barnabas.network.close_connection import CloseConnection
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.security.principal_builder import AuthenticationContext, check_principal, session_principal
 from barnabas.security.sasl.sasl_authenticator import SaslAuthenticator

@@ -17,6 +17,7 @@ from collections.abc import Awaitable
 from struct import Struct
 from typing import TYPE_CHECKING, Protocol, cast
 
+from barnabas.network.close_connection import CloseConnection
 from barnabas.network.framing import FrameReader, InvalidFrameSize
 from barnabas.network.loop_scheduler import TURN_S
 from barnabas.security.principal import ANONYMOUS, Principal
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from barnabas.network.request_limits import RequestLimits
     from barnabas.security.sasl.sasl_listener import SaslListener
 
-__all__ = ["Answer", "CloseConnection", "Connection", "ConnectionOwner", "RequestProcessor"]
+__all__ = ["Answer", "Connection", "ConnectionOwner", "RequestProcessor"]
 
 log = logging.getLogger(__name__)
 
@@ -44,10 +45,6 @@ _WRITE_PIECE = 1024 * 1024
 
 Answer = list[bytes | memoryview] | None
 """Header and body of a response in pieces, or None when the request has no answer (acks=0)."""
-
-
-class CloseConnection(Exception):
-    """The peer broke the protocol: the reason is logged with the peer's name and the connection closes."""
 
 
 class RequestProcessor(Protocol):

@@ -20,7 +20,7 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.long_response import LongAnswer
 from barnabas.common.resource import CLUSTER_NAME, ResourceType
 from barnabas.network.api_handler import Access
-from barnabas.network.connection import CloseConnection
+from barnabas.network.close_connection import CloseConnection
 from barnabas.network.long_work_scheduler import LongWork, work_owner
 from barnabas.network.request_limits import RequestLimits
 from barnabas.network.request_metrics import ApiStats

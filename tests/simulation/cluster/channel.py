@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from barnabas.clients.errors import ConnectFailed, Disconnected, RequestTimedOut
-from barnabas.network.connection import CloseConnection
+from barnabas.network.close_connection import CloseConnection
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.errors import EncodeError
 from barnabas.protocol.headers import RequestHeader, ResponseHeader, request_header_version, response_header_version

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations, product
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from barnabas.access.rule_comparison import AccessRules
@@ -86,6 +86,18 @@ def test_where_the_default_is_to_deny_every_step_is_between(
     st.frozensets(bindings, max_size=3),
     st.frozensets(bindings, max_size=3),
     st.integers(0, 100),
+)
+@example(  # No topic knows the operations that a search once wanted to protect, so nothing is open that should not be.
+    kept=frozenset(),
+    old=frozenset([AclBinding(int(TOPIC), "a", int(LITERAL), "User:bob", "*", int(ALL), int(ALLOW))]),
+    new=frozenset(
+        [
+            AclBinding(int(TOPIC), "a", int(LITERAL), "User:alice", "*", int(READ), int(ALLOW)),
+            AclBinding(int(TOPIC), "a", int(PREFIXED), "User:bob", "*", int(ALL), int(ALLOW)),
+            AclBinding(int(TOPIC), "*", int(LITERAL), "User:bob", "10.0.0.1", int(ALL), int(DENY)),
+        ]
+    ),
+    seed=0,
 )
 def test_where_the_default_is_to_allow_an_order_is_found_or_there_is_none(
     kept: frozenset[AclBinding], old: frozenset[AclBinding], new: frozenset[AclBinding], seed: int

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from barnabas.network.connection import Answer, CloseConnection, Connection
+from barnabas.network.close_connection import CloseConnection
+from barnabas.network.connection import Answer, Connection
 from barnabas.network.loop_scheduler import LoopShare
 from barnabas.network.request_limits import RequestLimits
 

@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 
 from barnabas.network.api_handler import Access, HandlerTable, handles
-from barnabas.network.connection import CloseConnection, Connection
+from barnabas.network.close_connection import CloseConnection
+from barnabas.network.connection import Connection
 from barnabas.network.long_work_scheduler import LongWork
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.network.request_limits import RequestLimits

@@ -16,12 +16,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from barnabas.broker.delayed_fetch import AppendedBytes, wait_for_bytes
+from barnabas.broker.fetch_response import BEFORE_READING, Reading, failed, respond, respond_with
 from barnabas.broker.fetch_session import FetchContext, WantedPartition
+from barnabas.broker.follower_fetch import FollowerFetch
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.common.uuid import Uuid
 from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.network.fair_scheduling import pause_after
 from barnabas.protocol.api_keys import ApiKey
@@ -31,57 +32,25 @@ from barnabas.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
     PartitionData,
 )
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Iterator
+    from collections.abc import Awaitable, Iterator
 
     from barnabas.broker.broker import Broker
     from barnabas.broker.partition import Partition
 
-__all__ = ["Reading", "failed", "handle_fetch", "respond"]
+__all__ = ["handle_fetch"]
 
 _READ_COMMITTED = 1
-_LEADER_HINTS_SINCE = 16
 _ANY_REPLICA_SINCE = 11
 _AT_ONCE = 500
 """So many partitions are read without a break."""
 _STEP = 100
-_BEFORE_READING = frozenset(
-    {ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
-)
-"""Errors of partitions that nobody tried to read."""
 _USELESS_MAX = 100
 """A consumer that names more partitions of which none can be read has no session: it would only take memory."""
-_NONE_ABORTED: list[AbortedTransaction] = []
-"""Of all partitions that nobody tried to read; never changed."""
-
-
-class Reading:
-    """One pass over the wanted partitions."""
-
-    __slots__ = ("_exhausted", "answers", "bytes_read", "has_error", "partitions", "useless_count")
-
-    def __init__(self) -> None:
-        self.answers: list[tuple[WantedPartition, PartitionData]] = []
-        self.partitions: list[Partition] = []
-        self._exhausted: list[tuple[WantedPartition, int]] = []
-        self.bytes_read = 0
-        self.has_error = False
-        self.useless_count = 0
-        """Partitions that do not exist, or that the client may not read."""
-
-    def note_exhausted(self, wanted: WantedPartition) -> None:
-        """The client has everything of the partition once it has this answer."""
-        self._exhausted.append((wanted, wanted.changes))
-
-    def exhausted(self) -> Iterator[WantedPartition]:
-        """Those noted, without those that changed since: a pass in turns takes a while."""
-        return (wanted for wanted, changes in self._exhausted if wanted.changes == changes)
 
 
 @handles(
@@ -97,8 +66,6 @@ def handle_fetch(broker: Broker, request: FetchRequest, access: Access) -> Fetch
     if replica_id >= 0:
         if not access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
             return _refused(request, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        from barnabas.broker.follower_fetch import FollowerFetch
-
         replica_epoch = -1 if request.replica_state is None else request.replica_state.replica_epoch
         return FollowerFetch(broker, request, access, replica_id=replica_id, replica_epoch=replica_epoch).answer()
     if broker.quotas is not None:
@@ -207,7 +174,7 @@ async def _answer_in_turns(broker: Broker, context: FetchContext, reading: Readi
     for start in range(0, len(reading.answers), _AT_ONCE):
         selected += context.select(reading.answers[start : start + _AT_ONCE])
         await others.are_served()
-    return _response(broker, context, reading, selected, access)
+    return respond_with(broker, context, reading, selected, access)
 
 
 def _count(broker: Broker, context: FetchContext, reading: Reading) -> None:
@@ -291,7 +258,7 @@ def _reading_steps(
                 key.partition, _error_for_client(broker, TopicPartition(name or "", key.partition), wanted, error.code)
             )
             reading.has_error = True
-            reading.useless_count += error.code in _BEFORE_READING
+            reading.useless_count += error.code in BEFORE_READING
         except (OSError, StorageError) as error:
             code = broker.replicas.read_failed(TopicPartition(name or "", key.partition), error)
             answer = failed(key.partition, code)
@@ -362,71 +329,6 @@ def _tell_offsets(partition: Partition, answer: PartitionData) -> None:
     answer.log_start_offset = log.log_start_offset
     answer.last_stable_offset = log.last_stable_offset
     answer.high_watermark = log.high_watermark
-
-
-def failed(partition: int, code: ErrorCode) -> PartitionData:
-    """Beside an error nothing else is told of the partition; transactions are null where somebody tried to read."""
-    return PartitionData(
-        partition_index=partition,
-        error_code=code,
-        high_watermark=-1,
-        records=b"",
-        aborted_transactions=_NONE_ABORTED if code in _BEFORE_READING else None,
-    )
-
-
-def respond(broker: Broker, context: FetchContext, reading: Reading, access: Access) -> FetchResponse:
-    return _response(broker, context, reading, context.select(reading.answers), access)
-
-
-def _response(
-    broker: Broker,
-    context: FetchContext,
-    reading: Reading,
-    selected: list[tuple[WantedPartition, PartitionData]],
-    access: Access,
-) -> FetchResponse:
-    if context.session is not None:
-        for wanted in reading.exhausted():
-            context.session.unread.pop(wanted.key, None)
-    response = FetchResponse(session_id=context.session_id, responses=_by_topic(selected))
-    if reading.has_error and access.context.api_version >= _LEADER_HINTS_SINCE:
-        response.node_endpoints = _leader_hints(broker, selected, access.context.listener_name)
-    return response
-
-
-def _by_topic(answers: Iterable[tuple[WantedPartition, PartitionData]]) -> list[FetchableTopicResponse]:
-    """Neighbouring partitions of a topic share an entry; the session's order is kept."""
-    topics: list[FetchableTopicResponse] = []
-    previous: tuple[Uuid, str] | None = None
-    for wanted, answer in answers:
-        topic = (wanted.key.topic_id, wanted.key.topic)
-        if topic != previous:
-            topics.append(FetchableTopicResponse(topic=topic[1], topic_id=topic[0]))
-            previous = topic
-        topics[-1].partitions.append(answer)
-    return topics
-
-
-def _leader_hints(
-    broker: Broker, answers: Iterable[tuple[WantedPartition, PartitionData]], listener_name: str
-) -> list[NodeEndpoint]:
-    """Tell the client who leads now (KIP-951)."""
-    leaders: dict[int, NodeEndpoint] = {}
-    for wanted, answer in answers:
-        if answer.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
-            continue
-        registration = broker.metadata.image.topics.partition(wanted.key.topic_id, wanted.key.partition)
-        if registration is None or registration.leader < 0:
-            continue
-        answer.current_leader = LeaderIdAndEpoch(leader_id=registration.leader, leader_epoch=registration.leader_epoch)
-        endpoint = broker.metadata.endpoint(registration.leader, listener_name)
-        if endpoint is not None:
-            rack = broker.metadata.image.cluster.brokers[registration.leader].rack
-            leaders[registration.leader] = NodeEndpoint(
-                node_id=registration.leader, host=endpoint.host, port=endpoint.port, rack=rack
-            )
-    return list(leaders.values())
 
 
 def _refused(request: FetchRequest, code: ErrorCode) -> FetchResponse:

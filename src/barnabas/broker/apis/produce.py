@@ -18,7 +18,7 @@ from barnabas.common.resource import ResourceType
 from barnabas.common.topic_name import ACCESS_AUDIT_TOPIC
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.network.api_handler import Access, AclRule, handles
-from barnabas.network.connection import CloseConnection
+from barnabas.network.close_connection import CloseConnection
 from barnabas.network.long_work_scheduler import work_owner
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.produce import (

@@ -9,7 +9,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from barnabas.clients.admin.client import AdminClient
+from barnabas.clients.admin.async_client import AsyncAdminClient
 from barnabas.clients.client_config import ClientConfig, client_config, read_client_config
 
 __all__ = ["SyncAdminClient"]
@@ -22,7 +22,7 @@ _BATCH = 1000
 
 
 def _blocking(
-    operation: Callable[Concatenate[AdminClient, P], Awaitable[R]],
+    operation: Callable[Concatenate[AsyncAdminClient, P], Awaitable[R]],
 ) -> Callable[Concatenate[SyncAdminClient, P], R]:
     @wraps(operation)
     def run(self: SyncAdminClient, /, *args: P.args, **options: P.kwargs) -> R:
@@ -35,7 +35,7 @@ def _blocking(
 
 
 def _streaming(
-    operation: Callable[Concatenate[AdminClient, P], AsyncGenerator[R]],
+    operation: Callable[Concatenate[AsyncAdminClient, P], AsyncGenerator[R]],
 ) -> Callable[Concatenate[SyncAdminClient, P], Iterator[R]]:
     @wraps(operation)
     def run(self: SyncAdminClient, /, *args: P.args, **options: P.kwargs) -> Iterator[R]:
@@ -75,7 +75,7 @@ class SyncAdminClient:
             servers = bootstrap_servers
             joined = servers if servers is None or isinstance(servers, str) else ",".join(servers)
             config = client_config(properties or {}, bootstrap=joined)
-        self._admin = AdminClient(config=config)
+        self._admin = AsyncAdminClient(config=config)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="barnabas-admin", daemon=True)
         self._thread.start()
@@ -84,68 +84,68 @@ class SyncAdminClient:
     def from_file(cls, path: str, *, bootstrap_servers: str | None = None) -> Self:
         return cls(config=read_client_config(path, bootstrap=bootstrap_servers))
 
-    create_topics = _blocking(AdminClient.create_topics)
-    delete_topics = _blocking(AdminClient.delete_topics)
-    create_partitions = _blocking(AdminClient.create_partitions)
-    list_topics = _streaming(AdminClient.list_topics)
-    describe_topics = _blocking(AdminClient.describe_topics)
+    create_topics = _blocking(AsyncAdminClient.create_topics)
+    delete_topics = _blocking(AsyncAdminClient.delete_topics)
+    create_partitions = _blocking(AsyncAdminClient.create_partitions)
+    list_topics = _streaming(AsyncAdminClient.list_topics)
+    describe_topics = _blocking(AsyncAdminClient.describe_topics)
 
-    list_offsets = _blocking(AdminClient.list_offsets)
-    delete_records = _blocking(AdminClient.delete_records)
-    elect_leaders = _blocking(AdminClient.elect_leaders)
-    alter_partition_reassignments = _blocking(AdminClient.alter_partition_reassignments)
-    await_replicas = _blocking(AdminClient.await_replicas)
-    list_partition_reassignments = _blocking(AdminClient.list_partition_reassignments)
+    list_offsets = _blocking(AsyncAdminClient.list_offsets)
+    delete_records = _blocking(AsyncAdminClient.delete_records)
+    elect_leaders = _blocking(AsyncAdminClient.elect_leaders)
+    alter_partition_reassignments = _blocking(AsyncAdminClient.alter_partition_reassignments)
+    await_replicas = _blocking(AsyncAdminClient.await_replicas)
+    list_partition_reassignments = _blocking(AsyncAdminClient.list_partition_reassignments)
 
-    describe_producers = _blocking(AdminClient.describe_producers)
-    list_transactions = _blocking(AdminClient.list_transactions)
-    describe_transactions = _blocking(AdminClient.describe_transactions)
-    fence_producers = _blocking(AdminClient.fence_producers)
-    abort_transaction = _blocking(AdminClient.abort_transaction)
+    describe_producers = _blocking(AsyncAdminClient.describe_producers)
+    list_transactions = _blocking(AsyncAdminClient.list_transactions)
+    describe_transactions = _blocking(AsyncAdminClient.describe_transactions)
+    fence_producers = _blocking(AsyncAdminClient.fence_producers)
+    abort_transaction = _blocking(AsyncAdminClient.abort_transaction)
 
-    describe_configs = _blocking(AdminClient.describe_configs)
-    stream_configs = _streaming(AdminClient.stream_configs)
-    incremental_alter_configs = _blocking(AdminClient.incremental_alter_configs)
-    alter_configs = _blocking(AdminClient.alter_configs)
-    list_config_resources = _blocking(AdminClient.list_config_resources)
+    describe_configs = _blocking(AsyncAdminClient.describe_configs)
+    stream_configs = _streaming(AsyncAdminClient.stream_configs)
+    incremental_alter_configs = _blocking(AsyncAdminClient.incremental_alter_configs)
+    alter_configs = _blocking(AsyncAdminClient.alter_configs)
+    list_config_resources = _blocking(AsyncAdminClient.list_config_resources)
 
-    describe_acls = _streaming(AdminClient.describe_acls)
-    create_acls = _blocking(AdminClient.create_acls)
-    delete_acls = _blocking(AdminClient.delete_acls)
+    describe_acls = _streaming(AsyncAdminClient.describe_acls)
+    create_acls = _blocking(AsyncAdminClient.create_acls)
+    delete_acls = _blocking(AsyncAdminClient.delete_acls)
 
-    list_groups = _blocking(AdminClient.list_groups)
-    describe_groups = _blocking(AdminClient.describe_groups)
-    delete_groups = _blocking(AdminClient.delete_groups)
-    remove_members = _blocking(AdminClient.remove_members)
-    list_group_offsets = _blocking(AdminClient.list_group_offsets)
-    alter_group_offsets = _blocking(AdminClient.alter_group_offsets)
-    delete_group_offsets = _blocking(AdminClient.delete_group_offsets)
+    list_groups = _blocking(AsyncAdminClient.list_groups)
+    describe_groups = _blocking(AsyncAdminClient.describe_groups)
+    delete_groups = _blocking(AsyncAdminClient.delete_groups)
+    remove_members = _blocking(AsyncAdminClient.remove_members)
+    list_group_offsets = _blocking(AsyncAdminClient.list_group_offsets)
+    alter_group_offsets = _blocking(AsyncAdminClient.alter_group_offsets)
+    delete_group_offsets = _blocking(AsyncAdminClient.delete_group_offsets)
 
-    describe_cluster = _blocking(AdminClient.describe_cluster)
-    require_api = _blocking(AdminClient.require_api)
-    unregister_broker = _blocking(AdminClient.unregister_broker)
+    describe_cluster = _blocking(AsyncAdminClient.describe_cluster)
+    require_api = _blocking(AsyncAdminClient.require_api)
+    unregister_broker = _blocking(AsyncAdminClient.unregister_broker)
 
-    describe_client_quotas = _blocking(AdminClient.describe_client_quotas)
-    alter_client_quotas = _blocking(AdminClient.alter_client_quotas)
+    describe_client_quotas = _blocking(AsyncAdminClient.describe_client_quotas)
+    alter_client_quotas = _blocking(AsyncAdminClient.alter_client_quotas)
 
-    describe_user_scram_credentials = _blocking(AdminClient.describe_user_scram_credentials)
-    alter_user_scram_credentials = _blocking(AdminClient.alter_user_scram_credentials)
+    describe_user_scram_credentials = _blocking(AsyncAdminClient.describe_user_scram_credentials)
+    alter_user_scram_credentials = _blocking(AsyncAdminClient.alter_user_scram_credentials)
 
-    create_delegation_token = _blocking(AdminClient.create_delegation_token)
-    renew_delegation_token = _blocking(AdminClient.renew_delegation_token)
-    expire_delegation_token = _blocking(AdminClient.expire_delegation_token)
-    describe_delegation_tokens = _blocking(AdminClient.describe_delegation_tokens)
+    create_delegation_token = _blocking(AsyncAdminClient.create_delegation_token)
+    renew_delegation_token = _blocking(AsyncAdminClient.renew_delegation_token)
+    expire_delegation_token = _blocking(AsyncAdminClient.expire_delegation_token)
+    describe_delegation_tokens = _blocking(AsyncAdminClient.describe_delegation_tokens)
 
-    describe_features = _blocking(AdminClient.describe_features)
-    describe_features_of_brokers = _blocking(AdminClient.describe_features_of_brokers)
-    update_features = _blocking(AdminClient.update_features)
+    describe_features = _blocking(AsyncAdminClient.describe_features)
+    describe_features_of_brokers = _blocking(AsyncAdminClient.describe_features_of_brokers)
+    update_features = _blocking(AsyncAdminClient.update_features)
 
-    describe_quorum = _blocking(AdminClient.describe_quorum)
-    add_raft_voter = _blocking(AdminClient.add_raft_voter)
-    remove_raft_voter = _blocking(AdminClient.remove_raft_voter)
+    describe_quorum = _blocking(AsyncAdminClient.describe_quorum)
+    add_raft_voter = _blocking(AsyncAdminClient.add_raft_voter)
+    remove_raft_voter = _blocking(AsyncAdminClient.remove_raft_voter)
 
-    describe_log_dirs = _blocking(AdminClient.describe_log_dirs)
-    alter_replica_log_dirs = _blocking(AdminClient.alter_replica_log_dirs)
+    describe_log_dirs = _blocking(AsyncAdminClient.describe_log_dirs)
+    alter_replica_log_dirs = _blocking(AsyncAdminClient.alter_replica_log_dirs)
 
     @property
     def config(self) -> ClientConfig:

@@ -11,7 +11,7 @@ from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode, InvariantViolated
 from barnabas.common.resource import ResourceType
 from barnabas.network.api_handler import AclRule, ApiHandler
-from barnabas.network.connection import CloseConnection
+from barnabas.network.close_connection import CloseConnection
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.errors import DecodeError
 from barnabas.raft.errors import NotLeaderException

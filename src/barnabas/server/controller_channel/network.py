@@ -35,7 +35,7 @@ from barnabas.clients.errors import (
 )
 from barnabas.clients.network_client import NetworkClient
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.network.connection import CloseConnection
+from barnabas.network.close_connection import CloseConnection
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.envelope_tags import CALL_ID_SIZE
 from barnabas.protocol.errors import DecodeError, EncodeError

@@ -21,7 +21,7 @@ from barnabas.common.resource import ResourceType
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.deferred import Deferred
 from barnabas.network.api_handler import HandlerTable
-from barnabas.network.connection import CloseConnection
+from barnabas.network.close_connection import CloseConnection
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.network.response_errors import ResponseErrors
 from barnabas.protocol.api_keys import ApiKey
