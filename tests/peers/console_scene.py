@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
-from barnabas.connect.decide.tasks.task_progress import GroupLag, PartitionLag, QueryPlan, TaskProgress
+from barnabas.connect.decide.tasks.task_progress import QueryPlan, TaskProgress
 from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
 from barnabas.connect.entities import (
     ConfigInfos,
@@ -17,6 +17,7 @@ from barnabas.connect.entities import (
 )
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from barnabas.connect.rest.console.console import PREFIX, Console
+from barnabas.connect.rest.console.consumer_lag import GroupLag, PartitionLag
 from barnabas.connect.rest.console.page_data import Knowledge
 from barnabas.connect.rest.herder_port import HerderPort
 from tests.peers.scripted_herder import ScriptedCluster, ScriptedHerder

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from barnabas.connect.decide.tasks.task_progress import GroupLag, LagSource, QueryPlan, TaskInsight
+from barnabas.connect.decide.tasks.task_progress import QueryPlan, TaskInsight
 from barnabas.connect.entities import ConnectorInfo, ConnectorOffset, ConnectorStatus, PluginInfo
 from barnabas.connect.errors import ConnectError, NotFound
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TaskState
 from barnabas.connect.rest.console.answer_cache import Remembered
+from barnabas.connect.rest.console.consumer_lag import GroupLag, LagSource
 from barnabas.connect.rest.console.throughput import Rates
 from barnabas.connect.rest.console.views import ConnectorView, TaskView, group_of
 from barnabas.connect.rest.herder_port import HerderPort

@@ -16,10 +16,10 @@ from barnabas.clients.admin.partitions import ListedOffset
 from barnabas.clients.admin.results import Results
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.connect.decide.tasks.task_progress import GroupLag, PartitionLag
 from barnabas.connect.entities import ConnectorInfo
 from barnabas.connect.identifiers import ConnectorType
 from barnabas.connect.rest.console.answer_cache import Remembered
+from barnabas.connect.rest.console.consumer_lag import GroupLag, PartitionLag
 from barnabas.connect.rest.console.group_lag import AdminLags
 from barnabas.connect.rest.console.throughput import Rates
 from barnabas.connect.rest.console.views import Failure, group_of
