@@ -18,7 +18,7 @@ from barnabas.connect.entities import (
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from barnabas.connect.rest.console.console import PREFIX, Console
 from barnabas.connect.rest.console.consumer_lag import GroupLag, PartitionLag
-from barnabas.connect.rest.console.page_data import Knowledge
+from barnabas.connect.rest.console.page_data import PageData
 from barnabas.connect.rest.herder_port import HerderPort
 from tests.peers.scripted_herder import ScriptedCluster, ScriptedHerder
 
@@ -124,11 +124,11 @@ class SceneInsight:
 
 def console_of(herder: HerderPort, worker_id: str, now_s: object = None) -> Console:
     clock = now_s or iter(range(0, 10**6, 3)).__next__
-    knowledge = Knowledge(
+    page_data = PageData(
         herder,
         worker_id=worker_id,
         now_s=clock,  # type: ignore[arg-type]
         lags=SceneLags(),
         insight=SceneInsight(),
     )
-    return Console(knowledge, worker_id=worker_id, group_id="connect-cluster", cluster_id="c1", version="0.1")
+    return Console(page_data, worker_id=worker_id, group_id="connect-cluster", cluster_id="c1", version="0.1")
