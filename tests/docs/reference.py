@@ -20,7 +20,8 @@ from barnabas.cli.main import COMMANDS
 from barnabas.cli.node import HELP
 from barnabas.cli.output.exit_status import TABLE
 from barnabas.cli.shell.arguments import HELP as SHELL_HELP
-from barnabas.connect.settings.worker_config_reference import connector_reference_page, worker_reference_page
+from barnabas.connect.decide.validation.connector_config_reference import connector_reference_page
+from barnabas.connect.settings.worker_config_reference import worker_reference_page
 from barnabas.network.api_handler import HandlerTable
 from barnabas.protocol.api_keys import API_TABLE
 from barnabas.server.controller.quorum_handlers import QUORUM_APIS, SERVED_BY_CONTROLLER

@@ -103,7 +103,7 @@ async def test_https_with_certificates_of_clients_and_between_workers(tmp_path: 
             assert made.status_code == 201, made.text
             assert made.headers["location"] == follower.advertised_url + "connectors/c"
             # A renewed certificate is seen by new connections; the worker goes on meanwhile.
-            (listening,) = leader._listening
+            (listening,) = leader._http_listeners
             before = await _certificate_of(leader)
             authority.issue("worker").write_pkcs12(store)
             assert await listening.reload_tls_if_changed()

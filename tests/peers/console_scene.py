@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
-from barnabas.connect.decide.tasks.task_progress import GroupLag, PartitionLag, QueryPlan, TaskProgress
+from barnabas.connect.decide.tasks.task_progress import QueryPlan, TaskProgress
 from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
 from barnabas.connect.entities import (
     ConfigInfos,
@@ -17,7 +17,8 @@ from barnabas.connect.entities import (
 )
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from barnabas.connect.rest.console.console import PREFIX, Console
-from barnabas.connect.rest.console.page_data import Knowledge
+from barnabas.connect.rest.console.consumer_lag import GroupLag, PartitionLag
+from barnabas.connect.rest.console.page_data import PageData
 from barnabas.connect.rest.herder_port import HerderPort
 from tests.peers.scripted_herder import ScriptedCluster, ScriptedHerder
 
@@ -123,11 +124,11 @@ class SceneInsight:
 
 def console_of(herder: HerderPort, worker_id: str, now_s: object = None) -> Console:
     clock = now_s or iter(range(0, 10**6, 3)).__next__
-    knowledge = Knowledge(
+    page_data = PageData(
         herder,
         worker_id=worker_id,
         now_s=clock,  # type: ignore[arg-type]
         lags=SceneLags(),
         insight=SceneInsight(),
     )
-    return Console(knowledge, worker_id=worker_id, group_id="connect-cluster", cluster_id="c1", version="0.1")
+    return Console(page_data, worker_id=worker_id, group_id="connect-cluster", cluster_id="c1", version="0.1")

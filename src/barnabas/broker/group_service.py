@@ -69,7 +69,7 @@ class GroupService:
         self._leader_epochs: dict[int, int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due_ms: int | None = None
-        replicas.on_logs_lost = self._logs_lost
+        replicas.add_lost_logs_listener(self._logs_lost)
 
     def now_ms(self) -> int:
         """Wall-clock milliseconds that advance as the monotonic clock does."""

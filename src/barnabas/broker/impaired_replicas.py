@@ -60,10 +60,10 @@ class ImpairedReplicas:
             )  # fmt: skip
 
     def _give_up(self, partition: Partition, registration: PartitionRegistration) -> None:
-        topic_partition, directories = partition.topic_partition, self._replicas.directories
-        if directories is None or self._reported.get(topic_partition) == registration.leader_epoch:
+        topic_partition = partition.topic_partition
+        if self._reported.get(topic_partition) == registration.leader_epoch:
             return
-        if directories.report_lost(topic_partition, partition.topic_id):
+        if self._replicas.directories.report_lost(topic_partition, partition.topic_id):
             self._reported[topic_partition] = registration.leader_epoch
             log.error(
                 "%s has lost records here: the controller is asked to take broker %d out of its ISR %s",
@@ -113,7 +113,7 @@ class ImpairedReplicas:
                 continue
             self._catching_up.discard(topic_partition)
             self._reported.pop(topic_partition, None)
-            partition, directories = self._replicas.partitions.get(topic_partition), self._replicas.directories
-            if partition is not None and partition.log_or_none is not None and directories is not None:
+            partition = self._replicas.partitions.get(topic_partition)
+            if partition is not None and partition.log_or_none is not None:
                 log.warning("%s has all committed records again", topic_partition)
-                directories.opened(partition.log_or_none, DIRECTORY_LOST)
+                self._replicas.directories.opened(partition.log_or_none, DIRECTORY_LOST)

@@ -54,11 +54,10 @@ def follow_replicas(manager: ReplicaManager, changes: LocalReplicaChanges) -> It
             manager.fetchers.follow(to_fetch)
         if len(followed) == REPLICAS_A_STEP:
             yield
-    if manager.directories is not None:
-        for placed in _pieces(changes.directory_ids.items(), REPLICAS_A_STEP):
-            manager.directories.follow(changes, placed)
-            if len(placed) == REPLICAS_A_STEP:
-                yield
+    for placed in _pieces(changes.directory_ids.items(), REPLICAS_A_STEP):
+        manager.directories.follow(changes, placed)
+        if len(placed) == REPLICAS_A_STEP:
+            yield
 
 
 def follow_configs(changes: ConfigsDelta, update: Callable[[str], None]) -> Iterator[None]:

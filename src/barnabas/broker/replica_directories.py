@@ -39,6 +39,7 @@ _COPIED_AT_ONCE = 1 << 20
 _PAUSE_S = 0.05
 """When everything is copied, or the rate does not allow more."""
 _LONGEST_ID = "0" * 32
+_UNLIMITED = float("inf")
 
 
 class ReplicaDirectories:
@@ -49,19 +50,21 @@ class ReplicaDirectories:
         replicas: ReplicaManager,
         clock: Clock,
         *,
-        bytes_per_second: Callable[[], float],
+        bytes_per_second: Callable[[], float] = lambda: _UNLIMITED,
         window_count: int = 11,
         window_ms: int = 1000,
+        is_assignment_supported: Callable[[], bool] = lambda: True,
     ) -> None:
-        """``bytes_per_second``: how fast replicas may be moved; it may change at any time."""
+        """``bytes_per_second`` limits moves, and may change at any time. ``is_assignment_supported`` says whether the
+        controller can be told where replicas are."""
         self._replicas = replicas
         self._logs = replicas.logs
         self._clock = clock
-        self._bytes_per_second = bytes_per_second
+        self.bytes_per_second = bytes_per_second
         self._rate = WindowedRate(count=window_count, window_ms=window_ms)
         self._copying: asyncio.Task[None] | None = None
         self._needs_checkpoint = False
-        self.is_assignment_supported: Callable[[], bool] = lambda: True
+        self.is_assignment_supported = is_assignment_supported
         self.on_assignment: Callable[[], None] = lambda: None
         self.assignments = DirectoryAssignments()
         self.moves: dict[TopicPartition, DirectoryMove] = {}
@@ -214,7 +217,7 @@ class ReplicaDirectories:
             return True
         if move.stage is MoveStage.FLUSHING or self._logs.cleaning_pauses.is_cleaning(topic_partition):
             return False
-        limit, now_ms = self._bytes_per_second(), self._clock.now_ms()
+        limit, now_ms = self.bytes_per_second(), self._clock.now_ms()
         if self._rate.throttle_ms(limit, self._clock.monotonic_ms()):
             return False
         try:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.impaired_replicas import ImpairedReplicas
 from barnabas.broker.partition import Partition
 from barnabas.broker.replica_changes import follow_configs, follow_replicas
+from barnabas.broker.replica_directories import ReplicaDirectories
 from barnabas.broker.replication.read_rounds import ReadRounds
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.exception_frames import forget_frames
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from barnabas.broker.isr_maintenance import LeaderReplicas
     from barnabas.broker.ports import ReplicaFetchers
-    from barnabas.broker.replica_directories import ReplicaDirectories
     from barnabas.broker.replication.replication_quota import ReplicationQuota
     from barnabas.common.clock import Clock
     from barnabas.common.topic_config import TopicConfig
@@ -65,21 +65,22 @@ class ReplicaManager:
         logs: LogManager,
         clock: Clock,
         defaults: TopicConfig,
+        fetchers: ReplicaFetchers | None = None,
+        leader_quota: ReplicationQuota | None = None,
+        new_directories: Callable[[ReplicaManager], ReplicaDirectories] | None = None,
         new_leader_replicas: Callable[[ClusterImage], LeaderReplicas] | None = None,
         threads: FairThreads | None = None,
         batch_limits: BatchLimits | None = None,
     ) -> None:
-        """``new_leader_replicas`` is called once, for the first partition with several replicas that is led here."""
+        """``fetchers`` copies what other brokers lead. ``leader_quota`` limits what followers receive of throttled
+        replicas. ``new_directories`` is called once, at the end of the construction; without it moves between
+        directories have no limit. ``new_leader_replicas`` is called once, for the first partition with several replicas
+        that is led here."""
         self.broker_id = broker_id
         self.leader_replicas: LeaderReplicas | None = None
-        self.fetchers: ReplicaFetchers | None = None
-        """To be set before the first publication that has partitions of others."""
-        self.directories: ReplicaDirectories | None = None
-        """To be set before the first publication, unless nobody needs to know where replicas are."""
-        self.on_logs_lost: Callable[[Sequence[TopicPartition]], None] | None = None
-        """Told of partitions whose directory is out of use."""
-        self.leader_quota: ReplicationQuota | None = None
-        """What followers may get of replicas that are throttled."""
+        self.fetchers = fetchers
+        self.leader_quota = leader_quota
+        self._lost_logs_listeners: list[Callable[[Sequence[TopicPartition]], None]] = []
         self.read_rounds = ReadRounds()
         self.impaired = ImpairedReplicas(self, clock)
         self._new_leader_replicas = new_leader_replicas
@@ -106,6 +107,11 @@ class ReplicaManager:
         self.without_log: list[Partition] = []
         """Partitions created since the last ``open_some``, whose directories are made when there is time."""
         self._opening: asyncio.Lock | None = None
+        self.directories = ReplicaDirectories(self, clock) if new_directories is None else new_directories(self)
+
+    def add_lost_logs_listener(self, listener: Callable[[Sequence[TopicPartition]], None]) -> None:
+        """``listener`` is called with the partitions whose directory is out of use, each time that one fails."""
+        self._lost_logs_listeners.append(listener)
 
     def close(self) -> None:
         """End the threads and timers; no requests are answered any more."""
@@ -230,8 +236,7 @@ class ReplicaManager:
                 log.warning("%s", error)
             raise ApiException(ErrorCode.KAFKA_STORAGE_ERROR, _DISK_ERROR) from error
         partition.log_failure = ""
-        if self.directories is not None:
-            self.directories.opened(opened, directory_id)
+        self.directories.opened(opened, directory_id)
         if partition.leader_id == self.broker_id and partition.replica_count == 1:
             opened.maybe_advance_high_watermark(opened.log_end_offset)
         return opened
@@ -252,8 +257,7 @@ class ReplicaManager:
         if partition is not None:
             self._end_leadership(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             partition.notify(0)
-            if self.directories is not None:
-                self.directories.forget(topic_partition, partition.topic_id)
+            self.directories.forget(topic_partition, partition.topic_id)
         self._delete_or_set_aside(topic_partition, self.logs.get(topic_partition))
 
     def _delete_or_set_aside(self, topic_partition: TopicPartition, existing: PartitionLog | None) -> None:
@@ -293,8 +297,8 @@ class ReplicaManager:
                 partition.log_or_none = None
                 self._end_leadership(partition, ErrorCode.KAFKA_STORAGE_ERROR)
                 partition.notify(0)
-        if self.on_logs_lost is not None:
-            self.on_logs_lost(lost)
+        for listener in self._lost_logs_listeners:
+            listener(lost)
 
     def directory_id_of(self, partition: Partition) -> Uuid | None:
         """Where the controller believes this broker's replica to be."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from barnabas.broker.lifecycle import BrokerLifecycle, to_listener
 from barnabas.broker.producer_ids import ProducerIdAllocator
 from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.broker.replication.replica_selector import RACK_AWARE_SELECTOR, RackAwareReplicaSelector
-from barnabas.broker.replication.replication_quota import ReplicationQuotas
+from barnabas.broker.replication.replication_quota import ReplicationQuota, ReplicationQuotas
 from barnabas.broker.topic_defaults import TopicDefaultsPublisher
 from barnabas.broker.unsupported_feature_levels import FeatureNotices
 from barnabas.common.uuid import Uuid
@@ -27,7 +28,7 @@ from barnabas.network.api_handler import HandlerTable
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.server.broker.deferred_fetchers import DeferredFetchers
 from barnabas.server.broker.inter_broker_requests import OtherBrokers
-from barnabas.server.broker.log_dir_service import LogDirService
+from barnabas.server.broker.log_dir_service import LogDirService, new_replica_directories
 from barnabas.server.broker.log_maintenance import LogMaintenance
 from barnabas.server.component_configs import batch_limits, broker_settings, group_config
 from barnabas.server.metadata_log.publisher_order import broker_followers
@@ -72,11 +73,21 @@ class BrokerPart:
             offline=core.identity.offline_log_dirs,
         )
         self.logs.startup(now_ms=core.clock.now_ms())
+        leader_quota, follower_quota = self._new_replication_quota(), self._new_replication_quota()
+        self.fetchers = DeferredFetchers(
+            core,
+            self.logs,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
+            quota=follower_quota,
+        )
         self.replicas = ReplicaManager(
             broker_id=config.node_id,
             logs=self.logs,
             clock=core.clock,
             defaults=config.topic_defaults,
+            fetchers=self.fetchers,
+            leader_quota=leader_quota,
+            new_directories=partial(new_replica_directories, core),
             new_leader_replicas=self._leader_replicas,
             threads=core.long_work.threads,
             batch_limits=batch_limits(config),
@@ -93,18 +104,10 @@ class BrokerPart:
         )
         self.replication_quotas = ReplicationQuotas(
             broker_id=config.node_id,
-            window_count=config.replication_quota_window_num,
-            window_s=config.replication_quota_window_size_seconds,
+            leader=leader_quota,
+            follower=follower_quota,
             topic_config=self.replicas.topic_config,
         )
-        self.replicas.leader_quota = self.replication_quotas.leader
-        self.fetchers = DeferredFetchers(
-            core,
-            self.logs,
-            broker_epoch=lambda: self.lifecycle.broker_epoch,
-            quota=self.replication_quotas.follower,
-        )
-        self.replicas.fetchers = self.fetchers
         self.log_dirs = LogDirService(core, self.replicas, channel, self.lifecycle)
         core.dynamic_settings.add_effect(self.log_dirs)
         self.maintenance = LogMaintenance(config, self.logs, self.replicas, core.clock)
@@ -132,6 +135,13 @@ class BrokerPart:
             groups=self.groups,
             log_dirs=self.log_dirs,
             feature_notices=FeatureNotices(is_served=lambda name: is_offered(self.broker, name)),
+        )
+
+    def _new_replication_quota(self) -> ReplicationQuota:
+        config = self._core.config
+        return ReplicationQuota(
+            window_count=config.replication_quota_window_num,
+            window_ms=config.replication_quota_window_size_seconds * 1000,
         )
 
     def _lifecycle(self) -> BrokerLifecycle:

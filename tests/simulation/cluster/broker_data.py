@@ -6,6 +6,7 @@ files outside of the logs is left out.
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,9 @@ from barnabas.clients.client_config import Address
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.network.api_handler import HandlerTable
 from barnabas.network.request_dispatcher import RequestDispatcher
+from barnabas.server.broker.log_dir_service import new_replica_directories
 from barnabas.server.broker.replica_fetcher_manager import ReplicaFetchers
-from tests.simulation.cluster.log_directories import directory_service, maintenance, topic_defaults
+from tests.simulation.cluster.log_directories import directories_core, directory_service, maintenance, topic_defaults
 
 if TYPE_CHECKING:
     from barnabas.metadata.image.cluster import ClusterImage
@@ -45,16 +47,18 @@ class BrokerData:
         self.producer_ids = ProducerIdAllocator(
             broker_id=node.id, broker_epoch=self._broker_epoch, controller=node.channel
         )
+        self.fetchers = self._fetchers()
+        core = directories_core(node)
         self.replicas = ReplicaManager(
             broker_id=node.id,
             logs=self.logs,
             clock=node.clock,
             defaults=topic_defaults(node),
+            fetchers=self.fetchers,
+            new_directories=partial(new_replica_directories, core),
             new_leader_replicas=self._leader_replicas,
         )
-        self.fetchers = self._fetchers()
-        self.replicas.fetchers = self.fetchers
-        self.log_dirs = directory_service(node, self.replicas)
+        self.log_dirs = directory_service(node, core, self.replicas)
         self.maintenance = maintenance(node, self.replicas)
         self.groups = GroupService(
             GroupCoordinatorConfig(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from barnabas.common.topic_config import TopicConfig
 from barnabas.common.uuid import Uuid
@@ -20,10 +20,12 @@ from barnabas.storage.meta_properties import MetaProperties
 
 if TYPE_CHECKING:
     from barnabas.broker.replica_manager import ReplicaManager
+    from barnabas.server.node_core import NodeCore
     from tests.simulation.cluster.node import SimulatedNode
 
 __all__ = [
     "data_directories",
+    "directories_core",
     "directory_service",
     "format_directories",
     "identity",
@@ -80,7 +82,8 @@ def open_logs(node: SimulatedNode, found: NodeIdentity) -> LogManager:
     return logs
 
 
-def directory_service(node: SimulatedNode, replicas: ReplicaManager) -> LogDirService:
+def directories_core(node: SimulatedNode) -> NodeCore:
+    """What the service of directories needs of a node's core."""
     core = SimpleNamespace(
         config=SimpleNamespace(
             node_id=node.id,
@@ -94,8 +97,12 @@ def directory_service(node: SimulatedNode, replicas: ReplicaManager) -> LogDirSe
         metadata=node.cache,
         give_up=node.gives_up,
     )
+    return cast("NodeCore", core)
+
+
+def directory_service(node: SimulatedNode, core: NodeCore, replicas: ReplicaManager) -> LogDirService:
     assert node.lifecycle is not None
-    return LogDirService(core, replicas, node.channel, node.lifecycle)  # type: ignore[arg-type]
+    return LogDirService(core, replicas, node.channel, node.lifecycle)
 
 
 def maintenance(node: SimulatedNode, replicas: ReplicaManager) -> LogMaintenance:

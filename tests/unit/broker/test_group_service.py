@@ -32,7 +32,7 @@ class Clock:
 class Replicas:
     def __init__(self) -> None:
         self.read_rounds = SimpleNamespace(on_fetch=None, is_awaited=False)
-        self.on_logs_lost: Callable[[Sequence[TopicPartition]], None] = lambda lost: None
+        self.lost_logs_listeners: list[Callable[[Sequence[TopicPartition]], None]] = []
         self.partitions = {
             TopicPartition(GROUP_METADATA_TOPIC, number): SimpleNamespace(log_or_none=None, leader_replica=None)
             for number in range(2)
@@ -40,6 +40,9 @@ class Replicas:
         self.offline: set[Any] = set()
 
         self.failed: list[tuple[TopicPartition, str]] = []
+
+    def add_lost_logs_listener(self, listener: Callable[[Sequence[TopicPartition]], None]) -> None:
+        self.lost_logs_listeners.append(listener)
 
     def is_offline(self, partition: Any) -> bool:
         return id(partition) in self.offline
@@ -115,7 +118,8 @@ def test_a_partition_whose_directory_fails_has_no_coordinator_here_any_more() ->
     async def story(world: World) -> None:
         world.publish()
         assert world.answers() == [ErrorCode.NONE, ErrorCode.NONE]
-        world.replicas.on_logs_lost([TopicPartition(GROUP_METADATA_TOPIC, 0), TopicPartition("orders", 1)])
+        [lost] = world.replicas.lost_logs_listeners
+        lost([TopicPartition(GROUP_METADATA_TOPIC, 0), TopicPartition("orders", 1)])
         assert world.answers() == [ErrorCode.NOT_COORDINATOR, ErrorCode.NONE]
 
     tell(story)

@@ -9,7 +9,6 @@ from typing import Any, cast
 import pytest
 
 from barnabas.broker.partition import Partition
-from barnabas.broker.replica_directories import ReplicaDirectories
 from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_config import TopicConfig
@@ -63,14 +62,12 @@ class Broker:
         self.folder = folder
         self.logs = LogManager([str(folder)], directory_ids={str(folder): HERE})
         self.logs.startup(now_ms=NOW)
+        self.fetchers = Fetchers()
         self.replicas = ReplicaManager(
-            broker_id=1, logs=self.logs, clock=Clock(), defaults=TopicConfig({}),
+            broker_id=1, logs=self.logs, clock=Clock(), defaults=TopicConfig({}), fetchers=self.fetchers,
             new_leader_replicas=lambda cluster: cast("Any", LeaderReplicas()),
         )  # fmt: skip
-        self.fetchers = self.replicas.fetchers = Fetchers()
-        self.directories = self.replicas.directories = ReplicaDirectories(
-            self.replicas, Clock(), bytes_per_second=lambda: float("inf")
-        )
+        self.directories = self.replicas.directories
         self.logs.on_damaged = self.replicas.impaired.handle
         self.image = MetadataImage.EMPTY
 

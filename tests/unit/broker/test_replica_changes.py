@@ -50,11 +50,14 @@ class Fetchers:
 
 class Broker:
     def __init__(self, folder: Path) -> None:
-        self.replicas = ReplicaManager(
-            broker_id=HERE, logs=LogManager([str(folder)]), clock=Clock(), defaults=TopicConfig({})
-        )
         self.fetchers = Fetchers()
-        self.replicas.fetchers = self.fetchers  # type: ignore[assignment]
+        self.replicas = ReplicaManager(
+            broker_id=HERE,
+            logs=LogManager([str(folder)]),
+            clock=Clock(),
+            defaults=TopicConfig({}),
+            fetchers=self.fetchers,  # type: ignore[arg-type]
+        )
         self.image = MetadataImage.EMPTY
 
     def steps(self, *records: Any) -> Iterator[None]:

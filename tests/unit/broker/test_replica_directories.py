@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from barnabas.broker.directory_assignment_sender import DirectoryAssignmentSender
+from barnabas.broker.partition import Partition
 from barnabas.broker.ports import ControllerChannel
 from barnabas.broker.replica_directories import ReplicaDirectories
 from barnabas.broker.replica_manager import ReplicaManager
@@ -81,15 +82,34 @@ class Controller:
         return response
 
 
+class Fetchers:
+    def __init__(self) -> None:
+        self.followed: list[TopicPartition] = []
+
+    def follow(self, partitions: Iterable[Partition]) -> None:
+        self.followed += [partition.topic_partition for partition in partitions]
+
+    def stop(self, partitions: Iterable[TopicPartition]) -> None:
+        stopped = set(partitions)
+        self.followed = [partition for partition in self.followed if partition not in stopped]
+
+
 class World:
     def __init__(self, folder: Path, *, rate: float = float("inf")) -> None:
         ids = {str(folder / name): id_ for name, id_ in (("one", ONE), ("two", TWO), ("three", THREE))}
         self.folder = folder
         self.logs = LogManager(list(ids), directory_ids=ids)
         self.logs.startup(now_ms=NOW)
-        self.replicas = ReplicaManager(broker_id=1, logs=self.logs, clock=Clock(), defaults=TopicConfig({}))
-        self.directories = ReplicaDirectories(self.replicas, Clock(), bytes_per_second=lambda: rate)
-        self.replicas.directories = self.directories
+        self.fetchers = Fetchers()
+        self.replicas = ReplicaManager(
+            broker_id=1,
+            logs=self.logs,
+            clock=Clock(),
+            defaults=TopicConfig({}),
+            fetchers=cast("Any", self.fetchers),
+            new_directories=lambda replicas: ReplicaDirectories(replicas, Clock(), bytes_per_second=lambda: rate),
+        )
+        self.directories = self.replicas.directories
         self.controller = Controller()
         self.sender = DirectoryAssignmentSender(
             self.directories, broker_id=1, broker_epoch=lambda: 7, controller=cast(ControllerChannel, self.controller)
@@ -472,20 +492,7 @@ def test_a_target_that_fails_ends_the_move_and_the_replica_stays(run: Run) -> No
 def test_a_lost_replica_is_not_copied(run: Run) -> None:
     """It would look like an empty one, which is in sync as soon as nothing is written."""
 
-    class Fetchers:
-        def __init__(self) -> None:
-            self.followed: list[TopicPartition] = []
-
-        def follow(self, partitions: Any) -> None:
-            self.followed += [each.topic_partition for each in partitions]
-
-        def stop(self, partitions: Any) -> None:
-            for each in partitions:
-                if each in self.followed:
-                    self.followed.remove(each)
-
     async def story(world: World) -> None:
-        world.replicas.fetchers = fetchers = Fetchers()
         made = {"topic_id": TOPIC, "replicas": [1, 2], "isr": [1, 2], "leader": 2, "leader_epoch": 0}
         world.publish(
             TopicRecord(name="orders", topic_id=TOPIC),
@@ -493,9 +500,9 @@ def test_a_lost_replica_is_not_copied(run: Run) -> None:
             PartitionRecord(partition_id=1, directories=[TWO, TWO], **made),
         )
         other = TopicPartition("orders", 1)
-        assert fetchers.followed == [ORDERS, other]
+        assert world.fetchers.followed == [ORDERS, other]
         world.directories.directory_failed(world.path("one"), "it failed")
         world.publish(PartitionChangeRecord(partition_id=0, topic_id=TOPIC, isr=[2]))
-        assert fetchers.followed == [other]
+        assert world.fetchers.followed == [other]
 
     run(story)

@@ -50,11 +50,8 @@ def handle_alter_replica_log_dirs(
 
 
 def _move(broker: Broker, topic_partition: TopicPartition, path: str) -> ErrorCode:
-    directories = broker.replicas.directories
     try:
-        if directories is None:
-            raise ApiException(ErrorCode.LOG_DIR_NOT_FOUND)
-        directories.move(topic_partition, path)
+        broker.replicas.directories.move(topic_partition, path)
     except ApiException as error:
         return error.code
     except StorageError:

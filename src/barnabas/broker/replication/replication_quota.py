@@ -75,13 +75,20 @@ class ReplicationQuota:
 
 
 class ReplicationQuotas:
-    """A MetadataPublisher; ``topic_config`` tells a topic's settings as of this publication."""
+    """A MetadataPublisher that keeps ``leader`` and ``follower`` as the metadata says.
+
+    ``topic_config`` returns a topic's settings as of this publication."""
 
     def __init__(
-        self, *, broker_id: int, window_count: int, window_s: int, topic_config: Callable[[str], TopicConfig]
+        self,
+        *,
+        broker_id: int,
+        leader: ReplicationQuota,
+        follower: ReplicationQuota,
+        topic_config: Callable[[str], TopicConfig],
     ) -> None:
-        self.leader = ReplicationQuota(window_count=window_count, window_ms=window_s * 1000)
-        self.follower = ReplicationQuota(window_count=window_count, window_ms=window_s * 1000)
+        self.leader = leader
+        self.follower = follower
         self._broker_id = broker_id
         self._own = ConfigResource.broker(broker_id)
         self._topic_config = topic_config

@@ -174,7 +174,7 @@ def set_logger(
     scope: Literal["worker", "cluster"] = "worker",
     options: WorkerChangeOptions | None = None,
 ) -> int:
-    """Set the level of a logger and of those below it, until the worker ends.
+    """Set the level of all loggers whose names begin with LOGGER, until the worker ends.
 
     For example:
 
@@ -184,7 +184,7 @@ def set_logger(
     Parameters
     ----------
     logger
-        Its name; root is above all others.
+        A name, or the beginning of names: barnabas.connect includes barnabas.connect_spark, the tasks; root means all.
     level
         TRACE, DEBUG, INFO, WARN, ERROR or OFF.
     scope

@@ -64,6 +64,18 @@ OWN_CONNECTORS = (
     "barnabas.connect_spark.connectors.topic_to_topic:TopicToTopic",
 )
 
+_FORMER_MODULES = {
+    "barnabas.connect_spark.connectors.files.file_stream": "barnabas.connect.spark.connectors.file_stream",
+    "barnabas.connect_spark.connectors.files.files_to_topic": "barnabas.connect.spark.connectors.files_to_topic",
+    "barnabas.connect_spark.connectors.generator": "barnabas.connect.spark.connectors.generator",
+    "barnabas.connect_spark.connectors.jdbc.jdbc_sink": "barnabas.connect.spark.connectors.jdbc_sink",
+    "barnabas.connect_spark.connectors.jdbc.jdbc_source": "barnabas.connect.spark.connectors.jdbc_source",
+    "barnabas.connect_spark.connectors.delta.topic_to_delta": "barnabas.connect.spark.connectors.topic_to_delta",
+    "barnabas.connect_spark.connectors.files.topic_to_files": "barnabas.connect.spark.connectors.topic_to_files",
+    "barnabas.connect_spark.connectors.topic_to_topic": "barnabas.connect.spark.connectors.topic_to_topic",
+}
+"""Where the connectors lay before. Config topics hold these names in ``connector.class``, and they stay valid."""
+
 ALLOWED_SETTING = "barnabas.connect.plugins"
 
 _MODULE_AND_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
@@ -180,7 +192,14 @@ def _allowed_connector(name: str) -> list[Plugin]:
 
 
 def _own_connector(name: str) -> list[Plugin]:
-    return [connector_plugin(_load(name), "barnabas")]
+    return [connector_plugin(_load(name), "barnabas", *_former_names(name))]
+
+
+def _former_names(name: str) -> tuple[str, ...]:
+    """The full names that a connector of barnabas had before its module moved, in both spellings."""
+    module, _, class_name = name.partition(":")
+    former = _FORMER_MODULES.get(module)
+    return () if former is None else (f"{former}.{class_name}", f"{former}:{class_name}")
 
 
 def _load(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 HTTP is read in Python, line by line: a body in chunks of one byte takes a tenth of a millisecond for each byte, and a
 client that sends requests without waiting for answers has thousands of them here with one read of the socket. So what
-has come is read in pieces, a connection that takes much of the loop's time waits for its turn (``loop_time``), and
+has come is read in pieces, a connection that takes much of the loop's time waits for its turn (``loop_sharing``), and
 what can't be read yet stays with the sender.
 """
 
@@ -18,7 +18,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from barnabas.connect.rest.loop_sharing import Account, LoopTime
+from barnabas.connect.rest.loop_sharing import Account, LoopSharing
 
 __all__ = ["IDLE_S", "HttpConnection"]
 
@@ -34,10 +34,12 @@ class HttpConnection(H11Protocol):
     What uvicorn closes is a connection on which nothing comes; here it is also one on which a head never ends.
     """
 
-    def __init__(self, config: Config, state: ServerState, app_state: dict[str, Any], *, loop_time: LoopTime) -> None:
+    def __init__(
+        self, config: Config, state: ServerState, app_state: dict[str, Any], *, loop_sharing: LoopSharing
+    ) -> None:
         super().__init__(config, state, app_state)
-        self.account = loop_time.newcomers
-        self._loop_time = loop_time
+        self.account = loop_sharing.newcomers
+        self._loop_sharing = loop_sharing
         self._head_timer: asyncio.TimerHandle | None = None
         self._unread = b""
         """What has come and was not given to uvicorn yet."""
@@ -71,12 +73,12 @@ class HttpConnection(H11Protocol):
             self.loop.call_soon(self._go_on)
 
     def take_turn(self) -> bool:
-        """Part of ``loop_time.Waiting``."""
+        """Part of ``loop_sharing.Waiting``."""
         self._is_waiting = False
         if self.transport.is_closing():
             self._forget_unread()
             return False
-        self._loop_time.charged(self.account, self._read)
+        self._loop_sharing.charged(self.account, self._read)
         self._is_waiting = self._has_more
         if not self._is_waiting:
             self._let_come()
@@ -84,7 +86,7 @@ class HttpConnection(H11Protocol):
 
     def on_response_complete(self) -> None:
         self._stop_head_timer()
-        if self.account is self._loop_time.newcomers and not self.transport.is_closing():
+        if self.account is self._loop_sharing.newcomers and not self.transport.is_closing():
             self.account = Account()
         super().on_response_complete()
 
@@ -106,13 +108,13 @@ class HttpConnection(H11Protocol):
     def _go_on(self) -> None:
         """Read what has come, or wait for the turn to do it."""
         while self._has_more and not self._is_waiting and not self._is_reading:
-            if self._loop_time.must_wait(self.account):
+            if self._loop_sharing.must_wait(self.account):
                 self._is_waiting = True
-                self._loop_time.wait(self)
+                self._loop_sharing.wait(self)
             elif self.transport.is_closing():
                 self._forget_unread()
             else:
-                self._loop_time.charged(self.account, self._read)
+                self._loop_sharing.charged(self.account, self._read)
         self._let_come()
 
     def _let_come(self) -> None:
@@ -146,7 +148,7 @@ class HttpConnection(H11Protocol):
 
     def _charged(self, app: ASGIApp) -> ASGIApp:
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-            await self._loop_time.steps_charged(self._account, app(scope, receive, send))
+            await self._loop_sharing.steps_charged(self._account, app(scope, receive, send))
 
         return serve
 

@@ -17,13 +17,13 @@ from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
 from barnabas.connect.rest.http_connection import IDLE_S, HttpConnection
-from barnabas.connect.rest.loop_sharing import LoopTime
+from barnabas.connect.rest.loop_sharing import LoopSharing
 from barnabas.connect.rest.request_log import LineBudget
 from barnabas.connect.rest.rest_settings import UnusableRestSetting
 from barnabas.connect.settings.listener_urls import Listener
 from barnabas.security.tls import ServerTls
 
-__all__ = ["Listening", "bind"]
+__all__ = ["HttpListener", "bind"]
 
 log = logging.getLogger(__name__)
 
@@ -34,18 +34,18 @@ _GRACE_S = 5.0
 _LINES_PER_WINDOW = 20
 
 
-class Listening:
-    """``app`` answers what comes here. ``tls`` is None for http. ``loop_time`` belongs to all listeners of a worker."""
+class HttpListener:
+    """``app`` answers requests. ``tls`` is None for http. All listeners of a worker have the same ``loop_sharing``."""
 
     def __init__(
-        self, listener: Listener, sock: socket.socket, app: ASGIApp, tls: ServerTls | None, loop_time: LoopTime
+        self, listener: Listener, sock: socket.socket, app: ASGIApp, tls: ServerTls | None, loop_sharing: LoopSharing
     ) -> None:
         self.listener = listener
         self.tls = tls
         self.port: int = sock.getsockname()[1]
         self._socket = sock
         self._state = ServerState()
-        self._loop_time = loop_time
+        self._loop_sharing = loop_sharing
         self._config = uvicorn.Config(
             app,
             http=HttpConnection,
@@ -92,7 +92,7 @@ class Listening:
 
     async def _serve(self, sock: socket.socket, context: ssl.SSLContext | None) -> asyncio.Server:
         def connected() -> asyncio.Protocol:
-            return HttpConnection(self._config, self._state, {}, loop_time=self._loop_time)
+            return HttpConnection(self._config, self._state, {}, loop_sharing=self._loop_sharing)
 
         loop = asyncio.get_running_loop()
         return await loop.create_server(connected, sock=sock, ssl=context, backlog=_BACKLOG)

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from barnabas.network.fair_scheduling import FairQueue, pause_after
 from barnabas.network.loop_scheduler import call_after_others
 
-__all__ = ["Account", "LoopTime", "Waiting"]
+__all__ = ["Account", "LoopSharing", "Waiting"]
 
 _WINDOW_S = 0.1
 _SHARED_S = _WINDOW_S / 2
@@ -46,7 +46,7 @@ class Account:
         self.used_s = 0.0
 
 
-class LoopTime:
+class LoopSharing:
     """Of one loop. ``now_s`` is a clock that only goes forward; ``spent_s`` is what the thread has spent of a
     processor, so that no connection pays for other threads and processes."""
 

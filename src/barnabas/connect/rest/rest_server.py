@@ -26,11 +26,11 @@ from barnabas.connect.rest.exposure import check_exposure, exposure_warnings
 from barnabas.connect.rest.forwarding import Forwarder
 from barnabas.connect.rest.herder_port import HerderPort, SessionView
 from barnabas.connect.rest.host_names import HostNames
-from barnabas.connect.rest.http_listener import Listening, bind
+from barnabas.connect.rest.http_listener import HttpListener, bind
 from barnabas.connect.rest.internal_client import REQUEST_TIMEOUT_S, InternalClient
 from barnabas.connect.rest.internal_request_check import InternalRequestCheck
 from barnabas.connect.rest.logger_levels import LoggerLevels
-from barnabas.connect.rest.loop_sharing import LoopTime
+from barnabas.connect.rest.loop_sharing import LoopSharing
 from barnabas.connect.rest.recent_log import RecentLog
 from barnabas.connect.rest.request_freshness import FreshnessGuard
 from barnabas.connect.rest.rest_settings import RestSettings, UnusableRestSetting
@@ -70,8 +70,8 @@ class RestServer:
         """To be told as well what the config topic says about levels."""
         self.recent_log = RecentLog()
         """To be added to the loggers whose lines may be asked for."""
-        self._listening: list[Listening] = []
-        self._loop_time = LoopTime()
+        self._http_listeners: list[HttpListener] = []
+        self._loop_sharing = LoopSharing()
         self._clients: list[InternalClient] = []
         self._guard = FreshnessGuard(age_ms_max=settings.freshness_age_ms_max, started_ms=clock.now_ms())
         self._watch: asyncio.Task[None] | None = None
@@ -90,7 +90,7 @@ class RestServer:
     @property
     def ports(self) -> tuple[int, ...]:
         """Of the listeners, in their order, then those for /admin."""
-        return tuple(each.port for each in self._listening)
+        return tuple(each.port for each in self._http_listeners)
 
     def mount(self, mount: Mount) -> None:
         """Serve pages beside the API."""
@@ -106,13 +106,13 @@ class RestServer:
             for listener in self._settings.admin_listeners or ():
                 self._listen(listener, ListenerKind(has_api=False), is_admin=True)
             self._advertised_url = await asyncio.to_thread(self._determine_advertised_url)
-            for listening in self._listening:
+            for listening in self._http_listeners:
                 await listening.open()
         except BaseException:
             await self.stop()
             raise
         self._authentication.start()
-        if any(each.tls is not None for each in self._listening):
+        if any(each.tls is not None for each in self._http_listeners):
             self._watch = asyncio.create_task(self._follow_tls(), name="rest-tls")
 
     def client(self, session: Callable[[], SessionView]) -> InternalClient:
@@ -157,10 +157,10 @@ class RestServer:
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
-        await asyncio.gather(*(each.close() for each in self._listening))
+        await asyncio.gather(*(each.close() for each in self._http_listeners))
         for client in self._clients:
             await client.close()
-        self._listening, self._clients = [], []
+        self._http_listeners, self._clients = [], []
         self._authentication.close()
 
     def _listen(self, listener: Listener, kind: ListenerKind, *, is_admin: bool) -> None:
@@ -170,12 +170,12 @@ class RestServer:
             names = {listener.host, settings.advertised_host or ""} - {""}
             kind = ListenerKind(kind.has_api, kind.has_admin, HostNames(frozenset(name.lower() for name in names)))
         app = self._application.on_listener(kind)
-        self._listening.append(Listening(listener, bind(listener), app, tls, self._loop_time))
+        self._http_listeners.append(HttpListener(listener, bind(listener), app, tls, self._loop_sharing))
 
     def _determine_advertised_url(self) -> str:
         settings = self._settings
         listener = settings.advertised
-        listening = next(each for each in self._listening if each.listener is listener)
+        listening = next(each for each in self._http_listeners if each.listener is listener)
         host = settings.advertised_host or listener.host
         if host in _EVERYWHERE:
             host = socket.getfqdn()
@@ -193,7 +193,7 @@ class RestServer:
     async def _follow_tls(self) -> None:
         while True:
             await asyncio.sleep(_TLS_LOOK_S)
-            changed = [await each.reload_tls_if_changed() for each in self._listening]
+            changed = [await each.reload_tls_if_changed() for each in self._http_listeners]
             if any(changed):
                 await self._renew_clients()
 

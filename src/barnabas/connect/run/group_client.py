@@ -22,7 +22,7 @@ from barnabas.clients.network_client import NetworkClient
 from barnabas.clients.node_connection import NodeConnection
 from barnabas.common.errors import Terminal
 from barnabas.connect.decide.group.assignor import ConfigSnapshot
-from barnabas.connect.decide.group.group_requests import GroupRequest, Lane
+from barnabas.connect.decide.group.group_requests import ConnectionPurpose, GroupRequest
 from barnabas.connect.decide.group.group_settings import GroupSettings
 from barnabas.connect.decide.group.membership import DropConnections, Membership, Phase
 from barnabas.connect.decide.group.membership_events import Notice
@@ -52,8 +52,8 @@ class GroupClient:
         self._timer: asyncio.TimerHandle | None = None
         self._requests: set[asyncio.Task[None]] = set()
         self._closing: set[asyncio.Task[None]] = set()
-        self._connections: dict[Lane, NodeConnection] = {}
-        self._opening = {lane: asyncio.Lock() for lane in Lane}
+        self._connections: dict[ConnectionPurpose, NodeConnection] = {}
+        self._opening = {purpose: asyncio.Lock() for purpose in ConnectionPurpose}
         self._left = asyncio.Event()
         self._is_pumping = False
         self._is_closed = False
@@ -181,14 +181,14 @@ class GroupClient:
     async def _connection(self, request: GroupRequest) -> NodeConnection:
         if request.to is None:
             return await self._network.connect()
-        return await self._connection_to(request.to, request.lane)
+        return await self._connection_to(request.to, request.purpose)
 
-    async def _connection_to(self, address: Address, lane: Lane) -> NodeConnection:
-        async with self._opening[lane]:
-            known = self._connections.get(lane)
+    async def _connection_to(self, address: Address, purpose: ConnectionPurpose) -> NodeConnection:
+        async with self._opening[purpose]:
+            known = self._connections.get(purpose)
             if known is not None and known.is_open and known.address == address:
                 return known
-            connection = self._connections[lane] = await self._network.open(address)
+            connection = self._connections[purpose] = await self._network.open(address)
         if known is not None:
             await known.close()
         return connection

@@ -47,7 +47,7 @@ from barnabas.connect.plugins.discovery import discover
 from barnabas.connect.rest.application import Mount
 from barnabas.connect.rest.console.console import PREFIX, Console
 from barnabas.connect.rest.console.group_lag import AdminLags
-from barnabas.connect.rest.console.page_data import Knowledge
+from barnabas.connect.rest.console.page_data import PageData
 from barnabas.connect.rest.rest_server import RestServer
 from barnabas.connect.rest.rest_settings import RestSettings
 from barnabas.connect.run.connector_offsets import ConnectorPositions
@@ -290,7 +290,7 @@ class Worker:
     def _mount_console(self, port: WorkerPort) -> None:
         worker_id = self.rest.worker_id
         insight = self._tasks if isinstance(self._tasks, TaskInsight) else None
-        knowledge = Knowledge(
+        page_data = PageData(
             port,
             worker_id=worker_id,
             now_s=monotonic,
@@ -298,7 +298,7 @@ class Worker:
             insight=None if insight is None else InsightWithoutSecrets(insight, self.secrets.hide),
         )
         console = Console(
-            knowledge,
+            page_data,
             worker_id=worker_id,
             group_id=self.config.group_id,
             cluster_id=port.kafka_cluster_id,

@@ -27,7 +27,7 @@ from barnabas.connect_spark.converters.converter import Converter, Decoded, Enco
 from barnabas.connect_spark.converters.json_decoding import no_error
 from barnabas.connect_spark.converters.schema_merging import moved
 from barnabas.connect_spark.converters.spark_types import connect_schema, spark_type
-from barnabas.connect_spark.queries.running_query import is_remote
+from barnabas.connect_spark.sessions.session_kind import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -3,12 +3,9 @@ come back to this process (``batch_loop``). Both are driven through the same gat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-__all__ = ["BatchEnds", "RunningQuery", "is_remote", "works_here"]
+__all__ = ["BatchEnds", "RunningQuery"]
 
 
 class RunningQuery(Protocol):
@@ -27,13 +24,3 @@ class RunningQuery(Protocol):
 class BatchEnds(Protocol):
     def ends(self, batch_number: int) -> list[Any] | None:
         """The end offset of each source in a batch, None for one that the checkpoint does not know."""
-
-
-def is_remote(spark: SparkSession) -> bool:
-    """Whether it is on a Spark Connect server: there is no JVM here, and none that could call us."""
-    return type(spark).__module__.startswith("pyspark.sql.connect")
-
-
-def works_here(spark: SparkSession) -> bool:
-    """Whether all work is done on this machine, so that it reads this machine's files."""
-    return not is_remote(spark) and str(spark.sparkContext.master).startswith("local")

@@ -40,7 +40,8 @@ from barnabas.connect_spark.queries.kafka_settings import (
 )
 from barnabas.connect_spark.queries.query_handle import start_query
 from barnabas.connect_spark.queries.record_path import SINK_COLUMNS, RecordPath, counted, refusing, strict, used_columns
-from barnabas.connect_spark.queries.running_query import BatchEnds, RunningQuery, is_remote
+from barnabas.connect_spark.queries.running_query import BatchEnds, RunningQuery
+from barnabas.connect_spark.sessions.session_kind import is_remote
 from barnabas.connect_spark.sessions.spark_settings import QuerySettings
 
 if TYPE_CHECKING:

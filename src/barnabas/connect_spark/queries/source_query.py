@@ -32,7 +32,8 @@ from barnabas.connect_spark.queries.polled_source import Polled, PolledSourceTas
 from barnabas.connect_spark.queries.query_handle import start_query
 from barnabas.connect_spark.queries.record_path import RecordPath, raising
 from barnabas.connect_spark.queries.row_count import RowCount
-from barnabas.connect_spark.queries.running_query import BatchEnds, RunningQuery, is_remote
+from barnabas.connect_spark.queries.running_query import BatchEnds, RunningQuery
+from barnabas.connect_spark.sessions.session_kind import is_remote
 from barnabas.connect_spark.sessions.spark_settings import QuerySettings
 
 if TYPE_CHECKING:

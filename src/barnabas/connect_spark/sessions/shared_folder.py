@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from barnabas.connect.plugins.api import TerminalError
-from barnabas.connect_spark.queries.running_query import is_remote
+from barnabas.connect_spark.sessions.session_kind import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

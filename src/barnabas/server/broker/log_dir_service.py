@@ -26,9 +26,33 @@ if TYPE_CHECKING:
     from barnabas.server.node_core import NodeCore
     from barnabas.server.settings.dynamic_broker_config import SettingsChange
 
-__all__ = ["LogDirService"]
+__all__ = ["LogDirService", "new_replica_directories"]
 
 _RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+
+def new_replica_directories(core: NodeCore, replicas: ReplicaManager) -> ReplicaDirectories:
+    """Where the replicas of this broker are, with the limits for moves of the node's settings."""
+
+    def bytes_per_second() -> float:
+        configs = core.metadata.image.configs
+        for resource in (ConfigResource.broker(core.config.node_id), DEFAULT_BROKER):
+            text = configs.of(resource).get(_RATE)
+            if text is not None:
+                return max(int(text), 1)
+        return float("inf")
+
+    def is_assignment_supported() -> bool:
+        return core.metadata.image.features.metadata_version_or_throw().is_directory_assignment_supported
+
+    return ReplicaDirectories(
+        replicas,
+        core.clock,
+        bytes_per_second=bytes_per_second,
+        window_count=core.config.alter_log_dirs_replication_quota_window_num,
+        window_ms=core.config.alter_log_dirs_replication_quota_window_size_seconds * 1000,
+        is_assignment_supported=is_assignment_supported,
+    )
 
 
 class LogDirService:
@@ -44,15 +68,7 @@ class LogDirService:
         self._lifecycle = lifecycle
         self._reports: DirectoryReports = lifecycle.directory_reports
         self._loop = asyncio.get_running_loop()
-        self.directories = ReplicaDirectories(
-            replicas,
-            core.clock,
-            bytes_per_second=self._bytes_per_second,
-            window_count=config.alter_log_dirs_replication_quota_window_num,
-            window_ms=config.alter_log_dirs_replication_quota_window_size_seconds * 1000,
-        )
-        self.directories.is_assignment_supported = self._is_assignment_supported
-        replicas.directories = self.directories
+        self.directories = replicas.directories
         self._sender = DirectoryAssignmentSender(
             self.directories,
             broker_id=config.node_id,
@@ -81,17 +97,6 @@ class LogDirService:
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         if delta.features is not None:
             self._report_cordoned()
-
-    def _is_assignment_supported(self) -> bool:
-        return self._core.metadata.image.features.metadata_version_or_throw().is_directory_assignment_supported
-
-    def _bytes_per_second(self) -> float:
-        configs = self._core.metadata.image.configs
-        for resource in (ConfigResource.broker(self._core.config.node_id), DEFAULT_BROKER):
-            text = configs.of(resource).get(_RATE)
-            if text is not None:
-                return max(int(text), 1)
-        return float("inf")
 
     # --- cordoned directories
 

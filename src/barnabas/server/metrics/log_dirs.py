@@ -45,8 +45,7 @@ def log_dir_values(replicas: ReplicaManager) -> Iterator[tuple[str, float]]:
     yield "kafka_log_log_manager_offline_log_directory_count", len(offline)
     partitions = list(replicas.partitions.values()) if offline else []
     yield "kafka_server_replica_manager_offline_replica_count", sum(map(replicas.is_offline, partitions))
-    directories = replicas.directories
-    yield "barnabas_log_directory_moves", 0 if directories is None else len(directories.moves)
-    yield "barnabas_log_directory_moved_bytes", 0 if directories is None else directories.moved_bytes
+    yield "barnabas_log_directory_moves", len(replicas.directories.moves)
+    yield "barnabas_log_directory_moved_bytes", replicas.directories.moved_bytes
     yield "barnabas_log_stray_count", len(replicas.logs.strays)
     yield "barnabas_log_damaged_count", len(replicas.logs.damaged)

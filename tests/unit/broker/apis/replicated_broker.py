@@ -11,6 +11,7 @@ from barnabas.broker.fetch_session import FetchSessionCache
 from barnabas.broker.isr_maintenance import LeaderReplicas
 from barnabas.broker.partition import Partition
 from barnabas.broker.replica_manager import ReplicaManager
+from barnabas.broker.replication.replication_quota import ReplicationQuota
 from barnabas.broker.session_lease import SessionLease
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_config import TopicConfig
@@ -85,8 +86,13 @@ class ReplicatedBroker:
         self.clock = Clock()
         self.controller = Controller()
         self.lease = SessionLease(9.0)
+        self.leader_quota = ReplicationQuota(window_count=11, window_ms=1000)
         self.replicas = ReplicaManager(
-            broker_id=1, logs=LogManager(["unused"]), clock=self.clock, defaults=TopicConfig(settings)
+            broker_id=1,
+            logs=LogManager(["unused"]),
+            clock=self.clock,
+            defaults=TopicConfig(settings),
+            leader_quota=self.leader_quota,
         )
         self.leader_replicas = self.replicas.leader_replicas = LeaderReplicas(
             broker_id=1,

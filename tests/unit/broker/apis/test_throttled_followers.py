@@ -14,10 +14,9 @@ LIMIT = 1000
 
 
 def throttle(world: ReplicatedBroker) -> ReplicationQuota:
-    quota = ReplicationQuota(window_count=11, window_ms=1000)
+    quota = world.leader_quota
     quota.throttle(TOPIC, ["0:1"], 1)
     quota.limit = LIMIT
-    world.replicas.leader_quota = quota
     return quota
 
 

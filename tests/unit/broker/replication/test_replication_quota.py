@@ -66,7 +66,9 @@ def test_without_a_rate_or_a_list_nothing_waits() -> None:
 def test_settings_are_followed() -> None:
     image = MetadataImage.EMPTY
     quotas = ReplicationQuotas(
-        broker_id=1, window_count=11, window_s=1,
+        broker_id=1,
+        leader=ReplicationQuota(window_count=11, window_ms=1000),
+        follower=ReplicationQuota(window_count=11, window_ms=1000),
         topic_config=lambda name: TopicConfig().with_overrides(image.configs.of_topic(name)),
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from barnabas.connect.rest.http_connection import HttpConnection
-from barnabas.connect.rest.loop_sharing import Account, LoopTime
+from barnabas.connect.rest.loop_sharing import Account, LoopSharing
 
 HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
 
@@ -60,7 +60,7 @@ class Server:
         self._config.load()
         self._state = ServerState()
         self._now_s = 1000.0
-        self.loop_time = LoopTime(lambda: self._now_s, lambda: 0.0, self._wait)
+        self.loop_sharing = LoopSharing(lambda: self._now_s, lambda: 0.0, self._wait)
 
     def _wait(self, seconds: float, then: Callable[[], None]) -> None:
         self._now_s += max(seconds, 0.0)
@@ -78,7 +78,7 @@ class Server:
         await send({"type": "http.response.body", "body": b"%d" % len(body)})
 
     def connect(self) -> tuple[HttpConnection, Transport]:
-        connection = HttpConnection(self._config, self._state, {}, loop_time=self.loop_time)
+        connection = HttpConnection(self._config, self._state, {}, loop_sharing=self.loop_sharing)
         transport = Transport()
         connection.connection_made(transport)
         return connection, transport
@@ -114,9 +114,9 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 def busy(server: Server) -> None:
     """New connections have used up their share, and somebody else is there."""
-    server.loop_time.charge(Account(), 0.001)
-    server.loop_time.charge(server.loop_time.newcomers, 0.1)
-    server.loop_time.charge(server.loop_time.newcomers, 0.001)
+    server.loop_sharing.charge(Account(), 0.001)
+    server.loop_sharing.charge(server.loop_sharing.newcomers, 0.1)
+    server.loop_sharing.charge(server.loop_sharing.newcomers, 0.001)
 
 
 def test_a_body_in_chunks_of_one_byte_is_read_in_turns(pieces: list[bytes]) -> None:
@@ -207,11 +207,11 @@ def test_a_connection_on_which_something_was_answered_pays_for_itself() -> None:
     async def story() -> None:
         server = Server()
         connection, _ = server.connect()
-        assert connection.account is server.loop_time.newcomers
+        assert connection.account is server.loop_sharing.newcomers
         connection.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         for _ in range(5):
             await asyncio.sleep(0)
-        assert connection.account is not server.loop_time.newcomers
+        assert connection.account is not server.loop_sharing.newcomers
         busy(server)
         connection.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         for _ in range(3):

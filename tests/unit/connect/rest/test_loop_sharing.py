@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from barnabas.connect.rest.loop_sharing import Account, LoopTime
+from barnabas.connect.rest.loop_sharing import Account, LoopSharing
 
 
 class Clock:
@@ -32,14 +32,14 @@ class Clock:
 
 
 class Connection:
-    def __init__(self, loop_time: LoopTime, account: Account, turns: int, cost_s: float, clock: Clock) -> None:
+    def __init__(self, loop_sharing: LoopSharing, account: Account, turns: int, cost_s: float, clock: Clock) -> None:
         self.account = account
         self.served_at: list[float] = []
-        self._loop_time, self._turns, self._cost_s, self._clock = loop_time, turns, cost_s, clock
+        self._loop_sharing, self._turns, self._cost_s, self._clock = loop_sharing, turns, cost_s, clock
 
     def take_turn(self) -> bool:
         self.served_at.append(self._clock.now_s)
-        self._loop_time.charge(self.account, self._cost_s)
+        self._loop_sharing.charge(self.account, self._cost_s)
         self._turns -= 1
         return self._turns > 0
 
@@ -50,88 +50,88 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def loop_time(clock: Clock) -> LoopTime:
-    return LoopTime(lambda: clock.now_s, lambda: clock.spent_s, clock.call_later)
+def loop_sharing(clock: Clock) -> LoopSharing:
+    return LoopSharing(lambda: clock.now_s, lambda: clock.spent_s, clock.call_later)
 
 
-def test_who_takes_little_never_waits(loop_time: LoopTime, clock: Clock) -> None:
+def test_who_takes_little_never_waits(loop_sharing: LoopSharing, clock: Clock) -> None:
     good, greedy = Account(), Account()
     for _ in range(1000):
         clock.pass_by(0.01)
-        loop_time.charge(greedy, 0.008)
-        assert not loop_time.must_wait(good)
-        loop_time.charge(good, 0.0005)
+        loop_sharing.charge(greedy, 0.008)
+        assert not loop_sharing.must_wait(good)
+        loop_sharing.charge(good, 0.0005)
 
 
-def test_who_takes_much_waits_in_proportion_to_what_it_took(loop_time: LoopTime, clock: Clock) -> None:
+def test_who_takes_much_waits_in_proportion_to_what_it_took(loop_sharing: LoopSharing, clock: Clock) -> None:
     good, greedy = Account(), Account()
-    loop_time.charge(good, 0.0001)
-    loop_time.charge(greedy, 0.02)
-    assert not loop_time.must_wait(greedy)
-    loop_time.charge(greedy, 0.004)
-    assert loop_time.must_wait(greedy)
+    loop_sharing.charge(good, 0.0001)
+    loop_sharing.charge(greedy, 0.02)
+    assert not loop_sharing.must_wait(greedy)
+    loop_sharing.charge(greedy, 0.004)
+    assert loop_sharing.must_wait(greedy)
     clock.pass_by(0.0081)
-    assert not loop_time.must_wait(greedy)
+    assert not loop_sharing.must_wait(greedy)
 
 
-def test_who_is_alone_never_waits(loop_time: LoopTime, clock: Clock) -> None:
+def test_who_is_alone_never_waits(loop_sharing: LoopSharing, clock: Clock) -> None:
     alone = Account()
     for _ in range(1000):
-        assert not loop_time.must_wait(alone)
-        loop_time.charge(alone, 0.01)
+        assert not loop_sharing.must_wait(alone)
+        loop_sharing.charge(alone, 0.01)
         clock.pass_by(0.01)
 
 
-def test_connections_that_wait_take_turns(loop_time: LoopTime, clock: Clock) -> None:
+def test_connections_that_wait_take_turns(loop_sharing: LoopSharing, clock: Clock) -> None:
     accounts = [Account() for _ in range(3)]
     for account in accounts:
-        loop_time.charge(account, 0.05)
-    connections = [Connection(loop_time, account, 4, 0.001, clock) for account in accounts]
+        loop_sharing.charge(account, 0.05)
+    connections = [Connection(loop_sharing, account, 4, 0.001, clock) for account in accounts]
     for connection in connections:
-        loop_time.wait(connection)
+        loop_sharing.wait(connection)
     clock.pass_by(1)
     order = sorted((at, number) for number, connection in enumerate(connections) for at in connection.served_at)
     assert [number for _, number in order] == [0, 1, 2] * 4
 
 
-def test_new_connections_wait_as_one(loop_time: LoopTime, clock: Clock) -> None:
+def test_new_connections_wait_as_one(loop_sharing: LoopSharing, clock: Clock) -> None:
     known = Account()
-    for account in (known, loop_time.newcomers):
-        loop_time.charge(account, 0.05)
-    strangers = [Connection(loop_time, loop_time.newcomers, 1, 0.001, clock) for _ in range(50)]
+    for account in (known, loop_sharing.newcomers):
+        loop_sharing.charge(account, 0.05)
+    strangers = [Connection(loop_sharing, loop_sharing.newcomers, 1, 0.001, clock) for _ in range(50)]
     for connection in strangers:
-        loop_time.wait(connection)
-    late = Connection(loop_time, known, 1, 0.001, clock)
-    loop_time.wait(late)
+        loop_sharing.wait(connection)
+    late = Connection(loop_sharing, known, 1, 0.001, clock)
+    loop_sharing.wait(late)
     clock.pass_by(1)
     assert sum(stranger.served_at < late.served_at for stranger in strangers) <= 1
     assert all(stranger.served_at for stranger in strangers)
 
 
-def test_a_share_gets_smaller_when_more_are_active(loop_time: LoopTime, clock: Clock) -> None:
+def test_a_share_gets_smaller_when_more_are_active(loop_sharing: LoopSharing, clock: Clock) -> None:
     accounts = [Account() for _ in range(100)]
     for account in accounts:
-        loop_time.charge(account, 0.001)
-    loop_time.charge(accounts[0], 0.02)
-    assert all(loop_time.must_wait(account) for account in accounts)
+        loop_sharing.charge(account, 0.001)
+    loop_sharing.charge(accounts[0], 0.02)
+    assert all(loop_sharing.must_wait(account) for account in accounts)
 
 
-def test_a_turn_that_fails_does_not_keep_the_others_waiting(loop_time: LoopTime, clock: Clock) -> None:
+def test_a_turn_that_fails_does_not_keep_the_others_waiting(loop_sharing: LoopSharing, clock: Clock) -> None:
     class Failing(Connection):
         def take_turn(self) -> bool:
             raise ValueError("in its turn")
 
     for account in (first := Account(), second := Account()):
-        loop_time.charge(account, 0.05)
-    loop_time.wait(Failing(loop_time, first, 1, 0.0, clock))
-    loop_time.wait(other := Connection(loop_time, second, 1, 0.0, clock))
+        loop_sharing.charge(account, 0.05)
+    loop_sharing.wait(Failing(loop_sharing, first, 1, 0.0, clock))
+    loop_sharing.wait(other := Connection(loop_sharing, second, 1, 0.0, clock))
     with pytest.raises(ValueError, match="in its turn"):
         clock.pass_by(1)
     clock.pass_by(1)
     assert other.served_at
 
 
-def test_each_step_on_the_loop_is_paid_and_no_wait_between_them(loop_time: LoopTime, clock: Clock) -> None:
+def test_each_step_on_the_loop_is_paid_and_no_wait_between_them(loop_sharing: LoopSharing, clock: Clock) -> None:
     account = Account()
 
     async def work(awaited: asyncio.Future[int]) -> int:
@@ -144,7 +144,7 @@ def test_each_step_on_the_loop_is_paid_and_no_wait_between_them(loop_time: LoopT
         awaited = asyncio.get_running_loop().create_future()
 
         async def waiting() -> int:
-            return await loop_time.steps_charged(lambda: account, work(awaited))
+            return await loop_sharing.steps_charged(lambda: account, work(awaited))
 
         task = asyncio.create_task(waiting())
         await asyncio.sleep(0)
@@ -156,7 +156,7 @@ def test_each_step_on_the_loop_is_paid_and_no_wait_between_them(loop_time: LoopT
     assert account.used_s == pytest.approx(0.003)
 
 
-def test_a_cancellation_reaches_the_work(loop_time: LoopTime) -> None:
+def test_a_cancellation_reaches_the_work(loop_sharing: LoopSharing) -> None:
     ended: list[str] = []
 
     async def work() -> None:
@@ -167,7 +167,7 @@ def test_a_cancellation_reaches_the_work(loop_time: LoopTime) -> None:
             raise
 
     async def waiting() -> None:
-        await loop_time.steps_charged(Account, work())
+        await loop_sharing.steps_charged(Account, work())
 
     async def story() -> None:
         task = asyncio.create_task(waiting())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,7 +17,7 @@ from barnabas.common.topic_config import TopicConfig
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource
 from barnabas.metadata.metadata_version import MetadataVersion
-from barnabas.server.broker.log_dir_service import LogDirService
+from barnabas.server.broker.log_dir_service import LogDirService, new_replica_directories
 from barnabas.server.node_identity import LogDirectoriesLost
 from barnabas.server.settings.dynamic_broker_config import SettingsChange
 from barnabas.storage.log_manager import LogManager
@@ -64,7 +65,13 @@ class World:
         )
         lifecycle = SimpleNamespace(directory_reports=DirectoryReports(), broker_epoch=7, report_now=self.report_now)
         self.reports = lifecycle.directory_reports
-        replicas = ReplicaManager(broker_id=1, logs=self.logs, clock=Clock(), defaults=TopicConfig({}))
+        replicas = ReplicaManager(
+            broker_id=1,
+            logs=self.logs,
+            clock=Clock(),
+            defaults=TopicConfig({}),
+            new_directories=partial(new_replica_directories, cast("Any", core)),
+        )
         self.service = LogDirService(cast("Any", core), replicas, cast("Any", None), cast("Any", lifecycle))
         self.service.publish(cast("Any", SimpleNamespace(features=True)), cast("Any", image), cast("Any", None))
 
@@ -171,10 +178,10 @@ def test_controllers_of_before_are_not_told_of_cordoned_directories(run: Run) ->
 
 def test_the_rate_of_moves_is_that_of_the_broker_or_of_all(run: Run) -> None:
     async def story(world: World) -> None:
-        assert world.service._bytes_per_second() == float("inf")
+        assert world.service.directories.bytes_per_second() == float("inf")
         world.configs[DEFAULT_BROKER] = {RATE: "1000"}
-        assert world.service._bytes_per_second() == 1000
+        assert world.service.directories.bytes_per_second() == 1000
         world.configs[ConfigResource.broker(1)] = {RATE: "5"}
-        assert world.service._bytes_per_second() == 5
+        assert world.service.directories.bytes_per_second() == 5
 
     run(story)

@@ -19,7 +19,7 @@ from barnabas.protocol.schema import Message
 
 __all__ = [
     "GroupRequest",
-    "Lane",
+    "ConnectionPurpose",
     "coordinator_in",
     "find_coordinator",
     "heartbeat",
@@ -41,9 +41,11 @@ _WAIT_BEYOND_REBALANCE_MS = 5_000
 """A coordinator answers JoinGroup and SyncGroup within the rebalance timeout; so much later it is given up."""
 
 
-class Lane(Enum):
-    """Answers on a connection come in the order of the requests, and JoinGroup's may take a minute. So heartbeats have
-    a connection of their own."""
+class ConnectionPurpose(Enum):
+    """What a connection to the coordinator is for.
+
+    Answers on a connection come in the order of the requests, and the answer to JoinGroup may take a minute. So
+    heartbeats have a connection of their own."""
 
     GROUP = "group"
     HEARTBEAT = "heartbeat"
@@ -55,7 +57,7 @@ class GroupRequest:
 
     request_id: int
     api_key: ApiKey
-    lane: Lane
+    purpose: ConnectionPurpose
     to: Address | None
     message: Callable[[int], Message]
     timeout_ms: int
@@ -69,7 +71,9 @@ def find_coordinator(request_id: int, settings: GroupSettings) -> GroupRequest:
             return FindCoordinatorRequest(coordinator_keys=[group_id])
         return FindCoordinatorRequest(key=group_id)
 
-    return GroupRequest(request_id, ApiKey.FIND_COORDINATOR, Lane.GROUP, None, message, settings.session_timeout_ms)
+    return GroupRequest(
+        request_id, ApiKey.FIND_COORDINATOR, ConnectionPurpose.GROUP, None, message, settings.session_timeout_ms
+    )
 
 
 def coordinator_in(response: FindCoordinatorResponse) -> tuple[int, str | None, Address]:
@@ -99,7 +103,7 @@ def join_group(
         reason=reason[:_REASON_MAX],
     )
     timeout_ms = settings.rebalance_timeout_ms + _WAIT_BEYOND_REBALANCE_MS
-    return GroupRequest(request_id, ApiKey.JOIN_GROUP, Lane.GROUP, to, lambda _: request, timeout_ms)
+    return GroupRequest(request_id, ApiKey.JOIN_GROUP, ConnectionPurpose.GROUP, to, lambda _: request, timeout_ms)
 
 
 def sync_group(
@@ -121,7 +125,7 @@ def sync_group(
         assignments=[SyncGroupRequestAssignment(member_id=member, assignment=each) for member, each in assignments],
     )
     timeout_ms = settings.rebalance_timeout_ms + _WAIT_BEYOND_REBALANCE_MS
-    return GroupRequest(request_id, ApiKey.SYNC_GROUP, Lane.GROUP, to, lambda _: request, timeout_ms)
+    return GroupRequest(request_id, ApiKey.SYNC_GROUP, ConnectionPurpose.GROUP, to, lambda _: request, timeout_ms)
 
 
 def heartbeat(
@@ -129,7 +133,7 @@ def heartbeat(
 ) -> GroupRequest:
     request = HeartbeatRequest(group_id=settings.group_id, generation_id=generation, member_id=member_id)
     timeout_ms = settings.heartbeat_interval_ms
-    return GroupRequest(request_id, ApiKey.HEARTBEAT, Lane.HEARTBEAT, to, lambda _: request, timeout_ms)
+    return GroupRequest(request_id, ApiKey.HEARTBEAT, ConnectionPurpose.HEARTBEAT, to, lambda _: request, timeout_ms)
 
 
 def leave_group(request_id: int, settings: GroupSettings, to: Address, *, member_id: str, reason: str) -> GroupRequest:
@@ -142,4 +146,4 @@ def leave_group(request_id: int, settings: GroupSettings, to: Address, *, member
         return LeaveGroupRequest(group_id=settings.group_id, member_id=member_id)
 
     timeout_ms = settings.heartbeat_interval_ms
-    return GroupRequest(request_id, ApiKey.LEAVE_GROUP, Lane.HEARTBEAT, to, message, timeout_ms)
+    return GroupRequest(request_id, ApiKey.LEAVE_GROUP, ConnectionPurpose.HEARTBEAT, to, message, timeout_ms)

@@ -1,4 +1,5 @@
-"""When a member must take itself for dead, and when to beat next. Pure; all times in milliseconds, from outside.
+"""When a member must consider itself dead, and when its next heartbeat is due. Pure; the caller gives all times, in
+milliseconds.
 
 The coordinator ends a session when it has not heard of a member for ``session.timeout.ms``; then others get its work. A
 member that stops in time is one that has stopped before. So a member gives its work up
@@ -7,24 +8,24 @@ member that stops in time is one that has stopped before. So a member gives its 
 - when the last request that was answered had been sent so long ago that stopping everything takes just about what is
   left of the session, or
 - when the group has been rebalancing, without an answer to this member, for so long that the coordinator may soon go on
-  without it (``rebalance.timeout.ms``): its JoinGroup or SyncGroup may never have arrived, although beats do.
+  without it (``rebalance.timeout.ms``): its JoinGroup or SyncGroup may never have arrived, although heartbeats do.
 
-A beat is also how a member hears that the group rebalances. So members of ours beat at least once a second, however
-long the interval is: this is what makes a rebalance begin within a second.
+The answer to a heartbeat is also how a member learns that the group rebalances. So our members send one at least once a
+second, however long the interval is: a rebalance then begins within a second.
 """
 
 from __future__ import annotations
 
 from barnabas.connect.decide.group.group_settings import GroupSettings
 
-__all__ = ["Liveness"]
+__all__ = ["Heartbeat"]
 
-_BEAT_INTERVAL_MAX_MS = 1_000
+_INTERVAL_MAX_MS = 1_000
 
 
-class Liveness:
+class Heartbeat:
     def __init__(self, settings: GroupSettings) -> None:
-        self._beat_interval_ms = min(settings.heartbeat_interval_ms, _BEAT_INTERVAL_MAX_MS)
+        self._interval_ms = min(settings.heartbeat_interval_ms, _INTERVAL_MAX_MS)
         self._unreachable_max_ms = settings.heartbeat_interval_ms
         self._silence_max_ms = max(
             settings.heartbeat_interval_ms,
@@ -38,14 +39,14 @@ class Liveness:
         self._heard_ms = 0.0
         self._took_part_ms = 0.0
         self._unreachable_since_ms: float | None = None
-        self._next_beat_ms = 0.0
+        self._next_heartbeat_ms = 0.0
         self._polled_ms = 0.0
 
     def joined(self, now_ms: float) -> None:
-        self._next_beat_ms = now_ms + self._beat_interval_ms
+        self._next_heartbeat_ms = now_ms + self._interval_ms
 
-    def sent_beat(self, now_ms: float) -> None:
-        self._next_beat_ms = now_ms + self._beat_interval_ms
+    def sent(self, now_ms: float) -> None:
+        self._next_heartbeat_ms = now_ms + self._interval_ms
 
     def heard(self, sent_ms: float) -> None:
         """The coordinator answered what was sent at ``sent_ms``, and we are its member."""
@@ -65,8 +66,8 @@ class Liveness:
         self._polled_ms = now_ms
 
     @property
-    def next_beat_ms(self) -> float:
-        return self._next_beat_ms
+    def next_heartbeat_ms(self) -> float:
+        return self._next_heartbeat_ms
 
     @property
     def lost_at_ms(self) -> float:

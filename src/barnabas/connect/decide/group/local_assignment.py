@@ -8,10 +8,10 @@ from barnabas.connect.decide.group.connect_protocol import Assignment
 from barnabas.connect.decide.group.membership_events import Notice, StopWork
 from barnabas.connect.identifiers import ConnectorTaskId
 
-__all__ = ["Holdings"]
+__all__ = ["LocalAssignment"]
 
 
-class Holdings:
+class LocalAssignment:
     """``allocation`` is told to the group, also before the worker was told to start it all."""
 
     def __init__(self, tell: Callable[[Notice], None], new_id: Callable[[], int]) -> None:

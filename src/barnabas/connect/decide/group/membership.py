@@ -14,7 +14,7 @@ back with its id. All times are of one clock that only goes forward.
 **One owner at any time.** Work is taken from a member in one of three ways, and each is followed by a ``StopWork``:
 it is revoked (the member joins again, which lets somebody else have it, only after ``work_stopped``), the protocol is
 eager (the same before every join), or the member is out of the group (``Lost``: the coordinator does not know it, or
-could not be reached; see ``liveness``). Nobody else can get the work before. What Kafka's worker does otherwise: when
+could not be reached; see ``heartbeat``). Nobody else can get the work before. What Kafka's worker does otherwise: when
 the coordinator does not know it any more, it keeps running until it is told to stop.
 
 **Assignments are decided on a config offset.** A member that has read less reads on (``ReadConfigs``) before it takes
@@ -46,9 +46,9 @@ from barnabas.connect.decide.group.connect_protocol import (
 from barnabas.connect.decide.group.group_errors import Meaning, meaning_of, terminal_message
 from barnabas.connect.decide.group.group_requests import GroupRequest, coordinator_in
 from barnabas.connect.decide.group.group_settings import GroupSettings
-from barnabas.connect.decide.group.heartbeat import Liveness
+from barnabas.connect.decide.group.heartbeat import Heartbeat
 from barnabas.connect.decide.group.leader_assignment import Leadership
-from barnabas.connect.decide.group.local_assignment import Holdings
+from barnabas.connect.decide.group.local_assignment import LocalAssignment
 from barnabas.connect.decide.group.membership_events import (
     Assigned,
     Joining,
@@ -78,7 +78,7 @@ class Phase(Enum):
     FAILED = "failed"
 
 
-class _Beat(NamedTuple):
+class _SentHeartbeat(NamedTuple):
     request_id: int
     sent_ms: float
     member_id: str
@@ -104,15 +104,15 @@ class Membership:
         """Agreed upon last; the worker's own highest one before any."""
         self._snapshot = snapshot
         self._outputs: list[Output] = []
-        self._holdings = Holdings(self._tell, self._new_id)
+        self._local_assignment = LocalAssignment(self._tell, self._new_id)
         self._catch_up = CatchUp(settings, self._tell)
         self._leadership = Leadership(settings, snapshot, self._trouble)
-        self._liveness = Liveness(settings)
+        self._heartbeat = Heartbeat(settings)
         self._coordinator: Address | None = None
         self._last_id = 0
         self._main: tuple[int, ApiKey, float] | None = None
-        self._beat: _Beat | None = None
-        self._stale_beats = 0
+        self._sent_heartbeat: _SentHeartbeat | None = None
+        self._stale_heartbeats = 0
         """How many in a row were answered that their generation is over."""
         self._retry_at_ms = 0.0
         self._retries = 0
@@ -132,7 +132,7 @@ class Membership:
     @property
     def allocation(self) -> Assignment | None:
         """All that is this worker's, with what it has been given but not yet been told to start."""
-        return self._holdings.allocation
+        return self._local_assignment.allocation
 
     @property
     def is_leader(self) -> bool:
@@ -161,13 +161,13 @@ class Membership:
     def start(self, now_ms: float) -> None:
         """Become a member."""
         if self.phase is Phase.OUT:
-            self._liveness.polled(now_ms)
+            self._heartbeat.polled(now_ms)
             self._return(now_ms, "the worker starts")
 
     def poll(self, now_ms: float, doing: str = "") -> None:
         """The worker is alive, and this is what it does. Without this for the rebalance timeout it is taken for stuck,
         and leaves the group until it polls again."""
-        self._liveness.polled(now_ms)
+        self._heartbeat.polled(now_ms)
         self._doing = doing
         if self._returns_when_polled:
             self._returns_when_polled = False
@@ -182,7 +182,7 @@ class Membership:
 
     def leave(self, reason: str, now_ms: float) -> None:
         """Leave for good. The worker has stopped all its work before, so that others may have it at once."""
-        self._holdings.clear()
+        self._local_assignment.clear()
         self._catch_up.forget()
         if self.phase is not Phase.LEAVING and not self._is_out:
             self._begin_leaving(reason, now_ms)
@@ -191,7 +191,7 @@ class Membership:
         self.tick(now_ms)
 
     def work_stopped(self, stop_id: int, now_ms: float) -> None:
-        self._holdings.stopped(stop_id)
+        self._local_assignment.stopped(stop_id)
         self.tick(now_ms)
 
     def configs_read(self, now_ms: float) -> None:
@@ -236,19 +236,19 @@ class Membership:
             return self._return_at_ms
         due_ms = min(self._rejoin_at_ms, self._catch_up.read_at_ms, self._leave_by_ms)
         if self.phase is not Phase.LEAVING:
-            due_ms = min(due_ms, self._liveness.worker_hangs_at_ms)
+            due_ms = min(due_ms, self._heartbeat.worker_hangs_at_ms)
         if self.allocation is not None:
-            due_ms = min(due_ms, self._liveness.lost_at_ms)
-        if self._beats and self._beat is None:
-            due_ms = min(due_ms, self._liveness.next_beat_ms)
+            due_ms = min(due_ms, self._heartbeat.lost_at_ms)
+        if self._sends_heartbeats and self._sent_heartbeat is None:
+            due_ms = min(due_ms, self._heartbeat.next_heartbeat_ms)
         if self._main is None and (self._coordinator is None or self._may_join):
             due_ms = min(due_ms, self._retry_at_ms)
         return due_ms
 
     def answered(self, request_id: int, response: Any, now_ms: float) -> None:
-        if self._beat is not None and self._beat.request_id == request_id:
-            beat, self._beat = self._beat, None
-            self._handle_beat(beat, response.error_code, now_ms)
+        if self._sent_heartbeat is not None and self._sent_heartbeat.request_id == request_id:
+            heartbeat, self._sent_heartbeat = self._sent_heartbeat, None
+            self._handle_heartbeat(heartbeat, response.error_code, now_ms)
         elif self._main is not None and self._main[0] == request_id:
             (_, api_key, sent_ms), self._main = self._main, None
             if api_key is ApiKey.FIND_COORDINATOR:
@@ -263,10 +263,10 @@ class Membership:
 
     def failed(self, request_id: int, why: str, now_ms: float, *, is_terminal: bool = False) -> None:
         """There is no answer. ``is_terminal``: there will be none either when it is asked again."""
-        is_beat = self._beat is not None and self._beat.request_id == request_id
-        if not is_beat and (self._main is None or self._main[0] != request_id):
+        is_heartbeat = self._sent_heartbeat is not None and self._sent_heartbeat.request_id == request_id
+        if not is_heartbeat and (self._main is None or self._main[0] != request_id):
             return
-        api_key = ApiKey.HEARTBEAT if is_beat or self._main is None else self._main[1]
+        api_key = ApiKey.HEARTBEAT if is_heartbeat or self._main is None else self._main[1]
         if api_key is ApiKey.LEAVE_GROUP:
             self._main = None
             self._left(now_ms)
@@ -290,7 +290,7 @@ class Membership:
     @property
     def _is_busy(self) -> bool:
         """The worker has something to do before it may join again."""
-        return self._holdings.is_stopping or self._catch_up.is_reading
+        return self._local_assignment.is_stopping or self._catch_up.is_reading
 
     def _return(self, now_ms: float, reason: str) -> None:
         self.phase = Phase.UNJOINED
@@ -319,7 +319,7 @@ class Membership:
         protocols = join_protocols(settings.protocol, settings.url, self._snapshot().offset, self.allocation)
         reason, self._rejoin_reason = self._rejoin_reason or "joining", None
         self.phase = Phase.JOINING
-        self._stale_beats = 0
+        self._stale_heartbeats = 0
         self._catch_up.forget()
         self._rejoin_at_ms = _NEVER_MS
         self._send(
@@ -357,8 +357,8 @@ class Membership:
             return
         self.member_id = response.member_id
         self.generation = response.generation_id
-        self._liveness.heard(sent_ms)
-        self._liveness.took_part(sent_ms)
+        self._heartbeat.heard(sent_ms)
+        self._heartbeat.took_part(sent_ms)
         self._agree(agreed)
         assignments: list[tuple[str, bytes]] = []
         if response.leader == response.member_id and not response.skip_assignment:
@@ -396,9 +396,9 @@ class Membership:
             return
         self.phase = Phase.STABLE
         self._last_completed_generation = self.generation
-        self._liveness.heard(sent_ms)
-        self._liveness.took_part(sent_ms)
-        self._liveness.joined(now_ms)
+        self._heartbeat.heard(sent_ms)
+        self._heartbeat.took_part(sent_ms)
+        self._heartbeat.joined(now_ms)
         self._retries = 0
         self._last_trouble = ""
         self._rejoin_reason = None
@@ -407,7 +407,7 @@ class Membership:
         if assignment.delay_ms > 0:
             self._rejoin_at_ms = now_ms + assignment.delay_ms
         is_cooperative = self.protocol.is_cooperative
-        if self._holdings.take(assignment, is_cooperative=is_cooperative) and is_cooperative:
+        if self._local_assignment.take(assignment, is_cooperative=is_cooperative) and is_cooperative:
             self._rejoin_reason = "work was given up that somebody else may have now"
         self._catch_up.begin(assignment)
         self._resolve(now_ms)
@@ -416,7 +416,7 @@ class Membership:
 
     def _resolve(self, now_ms: float) -> None:
         """See whether the assignment of this generation can be acted upon, and do so."""
-        if self.phase is not Phase.STABLE or self._holdings.is_stopping:
+        if self.phase is not Phase.STABLE or self._local_assignment.is_stopping:
             return
         offset = self._snapshot().offset
         verdict = self._catch_up.verdict(offset, is_leader=self.is_leader)
@@ -427,7 +427,7 @@ class Membership:
         elif verdict is Verdict.GOOD:
             self._outputs.append(
                 Assigned(
-                    *self._holdings.announce(),
+                    *self._local_assignment.announce(),
                     generation=self.generation,
                     member_id=self.member_id,
                     is_leader=self.is_leader,
@@ -463,18 +463,18 @@ class Membership:
     # -- life and death
 
     @property
-    def _beats(self) -> bool:
+    def _sends_heartbeats(self) -> bool:
         return self.generation >= 0 and self._coordinator is not None and self.phase is not Phase.LEAVING
 
     def _maybe_beat(self, now_ms: float) -> None:
-        if self._beat is not None or not self._beats or now_ms < self._liveness.next_beat_ms:
+        if self._sent_heartbeat is not None or not self._sends_heartbeats or now_ms < self._heartbeat.next_heartbeat_ms:
             return
         if self._coordinator is not None:
-            self._beat = _Beat(self._new_id(), now_ms, self.member_id, self.generation)
-            self._liveness.sent_beat(now_ms)
+            self._sent_heartbeat = _SentHeartbeat(self._new_id(), now_ms, self.member_id, self.generation)
+            self._heartbeat.sent(now_ms)
             self._outputs.append(
                 group_requests.heartbeat(
-                    self._beat.request_id,
+                    self._sent_heartbeat.request_id,
                     self.settings,
                     self._coordinator,
                     member_id=self.member_id,
@@ -482,19 +482,19 @@ class Membership:
                 )
             )
 
-    def _handle_beat(self, beat: _Beat, code: int, now_ms: float) -> None:
-        if (beat.member_id, beat.generation) != (self.member_id, self.generation):
+    def _handle_heartbeat(self, heartbeat: _SentHeartbeat, code: int, now_ms: float) -> None:
+        if (heartbeat.member_id, heartbeat.generation) != (self.member_id, self.generation):
             return  # It was about a membership that is over.
         meaning = meaning_of(code)
         is_joining = self.phase in (Phase.JOINING, Phase.SYNCING)
-        if meaning in (Meaning.FINE, Meaning.REJOIN):  # A beat of an old generation does not prolong the session.
-            self._liveness.heard(beat.sent_ms)
+        if meaning in (Meaning.FINE, Meaning.REJOIN):  # A heartbeat of an old generation does not prolong the session.
+            self._heartbeat.heard(heartbeat.sent_ms)
         if meaning is Meaning.FINE and self.phase is Phase.STABLE:
-            self._liveness.took_part(beat.sent_ms)
-        self._stale_beats = self._stale_beats + 1 if meaning is Meaning.NEW_GENERATION else 0
+            self._heartbeat.took_part(heartbeat.sent_ms)
+        self._stale_heartbeats = self._stale_heartbeats + 1 if meaning is Meaning.NEW_GENERATION else 0
         if self.phase is Phase.SYNCING and meaning in _ENDS_A_GENERATION:
             self._give_request_up(code, now_ms)
-        elif self.phase is Phase.JOINING and self._stale_beats > 1:
+        elif self.phase is Phase.JOINING and self._stale_heartbeats > 1:
             self._give_request_up(code, now_ms)  # The group has the generation that our JoinGroup was to bring.
         elif is_joining and meaning is Meaning.NOT_A_MEMBER:
             self._lose("the coordinator does not know this member any more")
@@ -508,7 +508,7 @@ class Membership:
     def _give_request_up(self, code: int, now_ms: float) -> None:
         """What JoinGroup or SyncGroup was about is over: an answer tells nothing new, and may never come."""
         self._main = None
-        self._stale_beats = 0
+        self._stale_heartbeats = 0
         self._outputs.append(DropConnections())  # What comes next must not stand behind it.
         self._handle_error("Heartbeat", code, now_ms)
 
@@ -536,20 +536,20 @@ class Membership:
 
     def _forget_coordinator(self, now_ms: float) -> None:
         self._coordinator = None
-        self._main = self._beat = None
-        self._liveness.unreachable(now_ms)
+        self._main = self._sent_heartbeat = None
+        self._heartbeat.unreachable(now_ms)
         self._outputs.append(DropConnections())
         if self.phase in (Phase.JOINING, Phase.SYNCING):
             self._join_again("the coordinator had to be looked up")
         self._retry_later(now_ms)
 
     def _check_life(self, now_ms: float) -> None:
-        if self.allocation is not None and now_ms >= self._liveness.lost_at_ms:
-            self._lose(self._liveness.why_lost(now_ms))
+        if self.allocation is not None and now_ms >= self._heartbeat.lost_at_ms:
+            self._lose(self._heartbeat.why_lost(now_ms))
             if self._coordinator is not None:
                 self._forget_coordinator(now_ms)
             self._join_again("the coordinator could not be reached")
-        if now_ms >= self._liveness.worker_hangs_at_ms and self.phase is not Phase.LEAVING:
+        if now_ms >= self._heartbeat.worker_hangs_at_ms and self.phase is not Phase.LEAVING:
             doing = f", and was {self._doing}" if self._doing else ""
             self._drop_out(
                 f"the worker has not come to its group for {self.settings.rebalance_timeout_ms} ms "
@@ -565,7 +565,7 @@ class Membership:
         self._give_up(reason)
 
     def _give_up(self, reason: str) -> None:
-        self._holdings.give_up(reason)
+        self._local_assignment.give_up(reason)
         self._catch_up.forget()
         self._rejoin_at_ms = _NEVER_MS
 
@@ -581,11 +581,11 @@ class Membership:
         self.phase = Phase.LEAVING
         self._leave_reason = reason
         self._leave_by_ms = now_ms + self.settings.task_shutdown_graceful_timeout_ms
-        self._main = self._beat = None
+        self._main = self._sent_heartbeat = None
         self._catch_up.is_reading = False
 
     def _continue_leaving(self, now_ms: float) -> None:
-        if self._main is not None or (self._holdings.is_stopping and now_ms < self._leave_by_ms):
+        if self._main is not None or (self._local_assignment.is_stopping and now_ms < self._leave_by_ms):
             return
         if self._coordinator is None or not self.member_id:
             self._left(now_ms)
@@ -601,14 +601,14 @@ class Membership:
         self.member_id = ""
         self.generation = -1
         self._coordinator = None
-        self._main = self._beat = None
+        self._main = self._sent_heartbeat = None
         self._leave_by_ms = _NEVER_MS
         self._outputs.append(DropConnections())
 
     def _fail(self, message: str, now_ms: float) -> None:
         self._lose(message)
         self.phase = Phase.FAILED
-        self._main = self._beat = None
+        self._main = self._sent_heartbeat = None
         self._return_at_ms = _NEVER_MS
         self._outputs.append(DropConnections())
         self._outputs.append(MembershipFailed(message))

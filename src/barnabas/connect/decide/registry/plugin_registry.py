@@ -8,6 +8,7 @@ is imported here: what is not registered can't be used, whatever a request names
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from barnabas.connect.decide.registry.plugin import CONNECTORS, Plugin, PluginType
 from barnabas.connect.decide.registry.plugin_versions import (
@@ -19,7 +20,9 @@ from barnabas.connect.decide.registry.plugin_versions import (
 from barnabas.connect.entities import PluginInfo
 from barnabas.connect.errors import BadRequest, NotFound
 from barnabas.connect.identifiers import ConnectorType
-from barnabas.connect.plugins.api import Connector
+
+if TYPE_CHECKING:
+    from barnabas.connect.plugins.api import Connector
 
 __all__ = ["PluginRegistry", "UnknownPlugin", "VersionNotFound"]
 

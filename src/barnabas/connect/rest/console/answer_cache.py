@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-__all__ = ["Remembered"]
+__all__ = ["AnswerCache"]
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class _Entry(Generic[T]):
     asking: asyncio.Task[None] | None = None
 
 
-class Remembered(Generic[T]):
+class AnswerCache(Generic[T]):
     """``age_s`` is how long an answer is young, ``wait_s`` how long anybody waits for a new one."""
 
     def __init__(self, now_s: Callable[[], float], *, age_s: float = 2.0, wait_s: float = 1.5) -> None:

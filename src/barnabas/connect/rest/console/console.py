@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from barnabas.connect.errors import ConnectError, NotFound
 from barnabas.connect.identifiers import ConnectorTaskId
-from barnabas.connect.rest.console.page_data import Knowledge
+from barnabas.connect.rest.console.page_data import PageData
 from barnabas.connect.rest.console.static_files import StaticFiles
 from barnabas.connect.rest.console.views import Setting, Totals, is_worker_address
 from barnabas.connect.rest.internal_client import encoded_segment
@@ -55,8 +55,8 @@ class _NotAllowed(ConnectError):
 class Console:
     """``worker_id`` is the worker's host:port, ``cluster_id`` that of the backing cluster."""
 
-    def __init__(self, knowledge: Knowledge, *, worker_id: str, group_id: str, cluster_id: str, version: str) -> None:
-        self._knowledge = knowledge
+    def __init__(self, page_data: PageData, *, worker_id: str, group_id: str, cluster_id: str, version: str) -> None:
+        self._page_data = page_data
         self._static = StaticFiles(resources.files(__package__) / "static")
         self._pages = jinja2.Environment(
             loader=jinja2.PackageLoader(__package__, "templates"),
@@ -119,12 +119,12 @@ class Console:
         raise NotFound("There is no such page.")
 
     async def _overview(self, user: User) -> Response:
-        connectors = await self._knowledge.connectors()
+        connectors = await self._page_data.connectors()
         return self._render("overview.html", user, connectors=connectors, totals=Totals.of(connectors))
 
     async def _connector(self, name: str, user: User, scheme: str) -> Response:
-        view, info = await self._knowledge.connector(name)
-        offsets, problem = await self._knowledge.offsets(name)
+        view, info = await self._page_data.connector(name)
+        offsets, problem = await self._page_data.offsets(name)
         return self._render(
             "connector.html",
             user,
@@ -132,25 +132,25 @@ class Console:
             settings=[Setting(key, value or "") for key, value in sorted(info.config.items())],
             offsets=offsets,
             offsets_problem=problem,
-            topics=self._knowledge.topics(name),
+            topics=self._page_data.topics(name),
             scheme=scheme,
         )
 
     async def _plan(self, name: str, number: int, user: User, scheme: str) -> Response:
-        view, _ = await self._knowledge.connector(name)
-        task = self._knowledge.task(view, number)
-        plan = await self._knowledge.plan(ConnectorTaskId(name, number)) if task.is_here else None
+        view, _ = await self._page_data.connector(name)
+        task = self._page_data.task(view, number)
+        plan = await self._page_data.plan(ConnectorTaskId(name, number)) if task.is_here else None
         return self._render("plan.html", user, connector=view, task=task, plan=plan, scheme=scheme)
 
     def _create(self, user: User) -> Response:
         _check_admin(user, "create connectors")
-        plugins = self._knowledge.connector_plugins()
+        plugins = self._page_data.connector_plugins()
         return self._render("configure.html", user, plugins=plugins, name="", config={}, is_new=True)
 
     def _edit(self, name: str, user: User) -> Response:
         _check_admin(user, "change configurations")
-        info = self._knowledge.info(name)
-        plugins = self._knowledge.connector_plugins()
+        info = self._page_data.info(name)
+        plugins = self._page_data.connector_plugins()
         return self._render("configure.html", user, plugins=plugins, name=name, config=info.config, is_new=False)
 
     def _render(self, template: str, user: User, status: int = 200, /, **values: Any) -> Response:

@@ -12,7 +12,7 @@ from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.admin.partitions import OffsetSpec
 from barnabas.clients.errors import ClientError
 from barnabas.common.error_code import ErrorCode
-from barnabas.connect.decide.tasks.task_progress import GroupLag, PartitionLag
+from barnabas.connect.rest.console.consumer_lag import GroupLag, PartitionLag
 from barnabas.connect.rest.console.throughput import Rates
 
 if TYPE_CHECKING:

@@ -8,21 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from barnabas.connect.decide.tasks.task_progress import GroupLag, LagSource, QueryPlan, TaskInsight
+from barnabas.connect.decide.tasks.task_progress import QueryPlan, TaskInsight
 from barnabas.connect.entities import ConnectorInfo, ConnectorOffset, ConnectorStatus, PluginInfo
 from barnabas.connect.errors import ConnectError, NotFound
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TaskState
-from barnabas.connect.rest.console.answer_cache import Remembered
+from barnabas.connect.rest.console.answer_cache import AnswerCache
+from barnabas.connect.rest.console.consumer_lag import GroupLag, LagSource
 from barnabas.connect.rest.console.throughput import Rates
 from barnabas.connect.rest.console.views import ConnectorView, TaskView, group_of
 from barnabas.connect.rest.herder_port import HerderPort
 
-__all__ = ["Knowledge"]
+__all__ = ["PageData"]
 
 _UNASSIGNED = TaskState.UNASSIGNED.value
 
 
-class Knowledge:
+class PageData:
     """``now_s`` is a clock that never goes back. Without ``lags`` or ``insight`` there is less to show."""
 
     def __init__(
@@ -40,9 +41,9 @@ class Knowledge:
         self._lags = lags
         self._insight = insight
         self._rates = Rates()
-        self._known_lags: Remembered[Mapping[str, GroupLag]] = Remembered(now_s)
-        self._known_offsets: Remembered[tuple[list[ConnectorOffset], str]] = Remembered(now_s)
-        self._known_plans: Remembered[QueryPlan | None] = Remembered(now_s, wait_s=10.0)
+        self._known_lags: AnswerCache[Mapping[str, GroupLag]] = AnswerCache(now_s)
+        self._known_offsets: AnswerCache[tuple[list[ConnectorOffset], str]] = AnswerCache(now_s)
+        self._known_plans: AnswerCache[QueryPlan | None] = AnswerCache(now_s, wait_s=10.0)
 
     async def connectors(self) -> list[ConnectorView]:
         """All of them, by name."""

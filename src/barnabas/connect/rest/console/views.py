@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from barnabas.connect.decide.tasks.task_progress import GroupLag, TaskProgress
+from barnabas.connect.decide.tasks.task_progress import TaskProgress
 from barnabas.connect.entities import ConnectorInfo, ConnectorStatus
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TaskState
+from barnabas.connect.rest.console.consumer_lag import GroupLag
 
 __all__ = ["ConnectorView", "Failure", "Setting", "TaskView", "Totals", "group_of", "is_worker_address"]
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.plugins.api import TerminalError
-from barnabas.connect_spark.queries.running_query import is_remote
 from barnabas.connect_spark.sessions.scala_values import ScalaValues
+from barnabas.connect_spark.sessions.session_kind import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

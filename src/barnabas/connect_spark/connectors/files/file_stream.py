@@ -32,7 +32,7 @@ from barnabas.connect.plugins.api import (
 from barnabas.connect_spark.connectors.files.file_lines import end_of_lines, line_table
 from barnabas.connect_spark.connectors.files.file_range import lines_in_range
 from barnabas.connect_spark.queries.polled_source import Polled, PolledSourceTask
-from barnabas.connect_spark.queries.running_query import works_here
+from barnabas.connect_spark.sessions.session_kind import works_here
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,16 +10,13 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from barnabas.connect_spark.connectors.jdbc.column_types import ColumnType, Kind, TableColumn
 from barnabas.connect_spark.connectors.jdbc.database_address import DatabaseAddress
 from barnabas.connect_spark.connectors.jdbc.sql_dialect import Dialect, columns_of, dialect_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-__all__ = ["Database", "DatabaseError", "SqliteDatabase", "open_database"]
+__all__ = ["Database", "DatabaseError", "SqliteDatabase"]
 
 Parameter = str | int | None
 _ROWS_AT_A_TIME = 20_000
@@ -61,17 +58,6 @@ class Database(Protocol):
     def rollback(self) -> None: ...
 
     def close(self) -> None: ...
-
-
-def open_database(
-    address: DatabaseAddress, user: str | None, password: str | None, spark: SparkSession | None
-) -> Database:
-    """PostgreSQL and DuckDB are spoken to by the JVM of the session. Raises DatabaseError."""
-    if address.dialect == "sqlite":
-        return SqliteDatabase(address)
-    from barnabas.connect_spark.connectors.jdbc.database_driver import DriverDatabase
-
-    return DriverDatabase(address, user, password, spark)
 
 
 class SqliteDatabase:

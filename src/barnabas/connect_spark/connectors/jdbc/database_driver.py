@@ -21,7 +21,7 @@ from barnabas.connect_spark.connectors.jdbc.column_types import ColumnType, Kind
 from barnabas.connect_spark.connectors.jdbc.database import DatabaseError, Parameter
 from barnabas.connect_spark.connectors.jdbc.database_address import DatabaseAddress
 from barnabas.connect_spark.connectors.jdbc.sql_dialect import columns_of, dialect_of, quoted
-from barnabas.connect_spark.queries.running_query import is_remote
+from barnabas.connect_spark.sessions.session_kind import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,8 +16,9 @@ from barnabas.connect.plugins.api import (
     Password,
     TerminalError,
 )
-from barnabas.connect_spark.connectors.jdbc.database import Database, open_database
+from barnabas.connect_spark.connectors.jdbc.database import Database, SqliteDatabase
 from barnabas.connect_spark.connectors.jdbc.database_address import address_error, parse_address
+from barnabas.connect_spark.connectors.jdbc.database_driver import DriverDatabase
 from barnabas.connect_spark.sessions.shared_folder import place_of, require_shared
 
 if TYPE_CHECKING:
@@ -61,8 +62,12 @@ def connect(settings: Mapping[str, Any], spark: SparkSession | None, *, must_exi
         raise TerminalError(f"{URL}: there is no folder {address.path.parent}. Make it, or write another path.")
     if must_exist and address.path is not None and not address.path.exists():
         raise TerminalError(f"{URL}: there is no database {address.path} on this worker. Correct the path.")
+    if address.dialect == "sqlite":
+        return SqliteDatabase(address)
     password = settings[PASSWORD]
-    return open_database(address, settings[USER], password.value if isinstance(password, Password) else password, spark)
+    return DriverDatabase(
+        address, settings[USER], password.value if isinstance(password, Password) else password, spark
+    )
 
 
 def staging_folder(settings: Mapping[str, Any], spark: SparkSession) -> Path:

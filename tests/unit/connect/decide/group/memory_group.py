@@ -13,7 +13,7 @@ from typing import Any
 
 from barnabas.clients.client_config import Address
 from barnabas.common.error_code import ErrorCode
-from barnabas.connect.decide.group.group_requests import GroupRequest, Lane
+from barnabas.connect.decide.group.group_requests import ConnectionPurpose, GroupRequest
 from barnabas.connect.decide.group.group_settings import GroupSettings
 from barnabas.connect.decide.group.membership import DropConnections, Membership, Phase
 from barnabas.connect.decide.group.membership_events import Assigned, Lost, Notice, ReadConfigs, StopWork
@@ -253,7 +253,9 @@ class MemoryGroup:
             answer(FindCoordinatorResponse(coordinators=[found]))
             return
         assert request.to == NODE
-        assert (request.lane is Lane.HEARTBEAT) == (request.api_key in (ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP))
+        assert (request.purpose is ConnectionPurpose.HEARTBEAT) == (
+            request.api_key in (ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP)
+        )
         version = VERSIONS[request.api_key]
         context = GroupRequestContext(version, worker.client_id, "/127.0.0.1")
         message: Any = request.message(version)

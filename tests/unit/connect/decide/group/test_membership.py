@@ -408,8 +408,8 @@ def test_a_member_that_can_not_log_in_any_more_goes_on_trying(group: MemoryGroup
     worker = group.add("first")
     group.settle()
     worker.is_cut_off = True
-    group.run_until(lambda: worker.membership._beat is not None, 3_000)
-    beat = worker.membership._beat
+    group.run_until(lambda: worker.membership._sent_heartbeat is not None, 3_000)
+    beat = worker.membership._sent_heartbeat
     assert beat is not None
     worker.membership.failed(beat.request_id, "this client's password is wrong", group.now_ms, is_terminal=True)
     assert worker.membership.phase is Phase.STABLE

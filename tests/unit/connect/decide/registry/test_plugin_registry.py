@@ -43,6 +43,32 @@ class TestDiscovery:
         names = ("MockSource", "MockSink", "FileStreamSource", "FileStreamSink")
         assert [found.connector(name).type in CONNECTORS for name in names] == [True] * 4
 
+    @pytest.mark.parametrize("separator", [".", ":"])
+    @pytest.mark.parametrize(
+        ("module", "class_name"),
+        [
+            ("file_stream", "FileStreamSink"),
+            ("file_stream", "FileStreamSource"),
+            ("files_to_topic", "FilesToTopic"),
+            ("generator", "Generator"),
+            ("jdbc_sink", "JdbcSink"),
+            ("jdbc_source", "JdbcSource"),
+            ("topic_to_delta", "TopicToDelta"),
+            ("topic_to_files", "TopicToFiles"),
+            ("topic_to_topic", "TopicToTopic"),
+        ],
+    )
+    def test_a_stored_connector_class_resolves_by_its_former_full_name(
+        self, module: str, class_name: str, separator: str
+    ) -> None:
+        found = discover([])
+        former = f"barnabas.connect.spark.connectors.{module}{separator}{class_name}"
+        connector_class = found.connector_class({"connector.class": former})
+        assert connector_class.__name__ == class_name
+        assert found.for_listing(former, None).target is connector_class
+        assert found.connector(class_name).target is connector_class
+        assert found.connector(class_name).name == f"{connector_class.__module__}.{class_name}"
+
     def test_needs_no_spark_for_it(self) -> None:
         import subprocess
 

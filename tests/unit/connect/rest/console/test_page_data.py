@@ -16,10 +16,10 @@ from barnabas.clients.admin.partitions import ListedOffset
 from barnabas.clients.admin.results import Results
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.connect.decide.tasks.task_progress import GroupLag, PartitionLag
 from barnabas.connect.entities import ConnectorInfo
 from barnabas.connect.identifiers import ConnectorType
-from barnabas.connect.rest.console.answer_cache import Remembered
+from barnabas.connect.rest.console.answer_cache import AnswerCache
+from barnabas.connect.rest.console.consumer_lag import GroupLag, PartitionLag
 from barnabas.connect.rest.console.group_lag import AdminLags
 from barnabas.connect.rest.console.throughput import Rates
 from barnabas.connect.rest.console.views import Failure, group_of
@@ -59,7 +59,7 @@ async def test_what_takes_a_while_is_asked_for_once_at_a_time() -> None:
         await go.wait()
         return asked
 
-    remembered: Remembered[int] = Remembered(lambda: now_s, wait_s=0.01)
+    remembered: AnswerCache[int] = AnswerCache(lambda: now_s, wait_s=0.01)
     assert [await remembered.get("k", ask), await remembered.get("k", ask)] == [None, None]
     go.set()
     assert await remembered.get("k", ask) == 1
@@ -79,7 +79,7 @@ async def test_what_was_known_stays_when_asking_fails(caplog: pytest.LogCaptureF
     async def fail() -> int:
         raise OSError("no")
 
-    remembered: Remembered[int] = Remembered(lambda: now_s)
+    remembered: AnswerCache[int] = AnswerCache(lambda: now_s)
     await remembered.get("k", answer)
     now_s = 10.0
     assert await remembered.get("k", fail) == 5

@@ -1,0 +1,46 @@
+"""How far consumer groups are behind the ends of their partitions, as the console shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = ["GroupLag", "LagSource", "PartitionLag"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PartitionLag:
+    topic: str
+    partition: int
+    position: int
+    end: int
+    per_second: float | None = None
+    """How fast the position moves; None before it was seen twice."""
+
+    @property
+    def lag(self) -> int:
+        """Two questions at two moments: the position may have passed the end that was told."""
+        return max(0, self.end - self.position)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    """``problem`` says why there is nothing, if something went wrong."""
+
+    partitions: tuple[PartitionLag, ...] = ()
+    problem: str = ""
+
+    @property
+    def lag(self) -> int | None:
+        return sum(partition.lag for partition in self.partitions) if self.partitions else None
+
+    @property
+    def per_second(self) -> float | None:
+        rates = [partition.per_second for partition in self.partitions if partition.per_second is not None]
+        return sum(rates) if rates else None
+
+
+class LagSource(Protocol):
+    async def lags(self, groups: Mapping[str, str]) -> Mapping[str, GroupLag]:
+        """Of connectors, by the consumer group of each. Raises nothing; takes seconds if brokers do not answer."""
