@@ -26,10 +26,10 @@ from barnabas.server.controller_part import ControllerPart
 from barnabas.server.listeners.node_listeners import NodeListeners
 from barnabas.server.metrics.endpoint import MetricsEndpoint
 from barnabas.server.node_core import NodeCore
-from barnabas.server.node_identity import LogDirectoriesLost, NodeStartError
 from barnabas.server.process.event_loop_turns import measured_loop
 from barnabas.server.process.garbage_collection import BoundedPauses
 from barnabas.server.process.logging_setup import configure_logging
+from barnabas.server.start_errors import LogDirectoriesLost, NodeStartError
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.security.authorizer.authorizer import AclAuthorizer, AllowAllAuthorizer, Authorizer
 from barnabas.security.principal import ANONYMOUS
 from barnabas.server.controller_channel.broker_principal import own_context
-from barnabas.server.node_identity import NodeStartError
+from barnabas.server.start_errors import NodeStartError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

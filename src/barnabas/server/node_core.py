@@ -26,13 +26,14 @@ from barnabas.server.metadata_log.publisher_order import install_followers
 from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
 from barnabas.server.metadata_log.snapshots import MetadataSnapshots, SnapshotGenerator
 from barnabas.server.node_authorizer import NodeAuthorizer
-from barnabas.server.node_identity import NodeStartError, read_identity
+from barnabas.server.node_identity import read_identity
 from barnabas.server.process.event_loop_turns import TurnTimes, turns_of
 from barnabas.server.process.file_descriptors import descriptor_budget, raise_descriptor_limit
 from barnabas.server.process.system_clock import SystemClock
 from barnabas.server.quorum.raft_driver import RaftDriver
 from barnabas.server.settings.dynamic_broker_config import DynamicSettings
 from barnabas.server.settings.encryption_keys import EncryptedConfigsCheck, config_cipher
+from barnabas.server.start_errors import NodeStartError
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from time import gmtime, strftime
 from typing import TYPE_CHECKING
 
 from barnabas.common.uuid import Uuid
+from barnabas.server.start_errors import NodeStartError
 from barnabas.storage.errors import StorageError
 from barnabas.storage.meta_properties import META_PROPERTIES, MetaPropertiesEnsemble, new_directory_id
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
@@ -18,17 +19,9 @@ if TYPE_CHECKING:
 
     from barnabas.server.settings.node_config import NodeConfig
 
-__all__ = ["LogDirectoriesLost", "NodeIdentity", "NodeStartError", "read_identity"]
+__all__ = ["NodeIdentity", "read_identity"]
 
 log = logging.getLogger(__name__)
-
-
-class NodeStartError(Exception):
-    """The node can't start; the message is for the operator."""
-
-
-class LogDirectoriesLost(StorageError):
-    """The node can't go on: the disks of all its log directories failed, or one that it can't do without."""
 
 
 class NodeIdentity:

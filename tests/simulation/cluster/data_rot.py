@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.crc32c import crc32c
 from barnabas.protocol.record_batch import CRC_START, LOG_OVERHEAD
-from barnabas.server.node_identity import LogDirectoriesLost
+from barnabas.server.start_errors import LogDirectoriesLost
 from barnabas.storage.partition_metadata import PARTITION_METADATA
 from tests.simulation.cluster.data_watch import PartitionName
 

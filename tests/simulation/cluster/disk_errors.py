@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 from barnabas import storage
-from barnabas.server.node_identity import NodeStartError
+from barnabas.server.start_errors import NodeStartError
 from barnabas.storage.errors import StorageError
 
 __all__ = ["ERROR_KINDS", "SCOPES", "Armed", "DiskErrors", "install_disk_errors"]

@@ -25,9 +25,9 @@ from barnabas.security.principal import ANONYMOUS, Principal
 from barnabas.security.request_context import RequestContext
 from barnabas.server.controller_channel.broker_principal import own_context
 from barnabas.server.node_authorizer import NodeAuthorizer
-from barnabas.server.node_identity import NodeStartError
 from barnabas.server.settings.node_config import NodeConfig, node_config_of
 from barnabas.server.settings.problem import Given
+from barnabas.server.start_errors import NodeStartError
 
 KAFKAS = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 ADMIN, ALICE = Principal("User", "admin"), Principal("User", "alice")

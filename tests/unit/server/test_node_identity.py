@@ -11,8 +11,9 @@ import pytest
 from barnabas.cli.storage.command import main as storage
 from barnabas.common.uuid import Uuid
 from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
-from barnabas.server.node_identity import NodeIdentity, NodeStartError, read_identity
+from barnabas.server.node_identity import NodeIdentity, read_identity
 from barnabas.server.settings.node_config import load_node_config
+from barnabas.server.start_errors import NodeStartError
 from barnabas.storage.bootstrap_file import read_bootstrap_file
 from barnabas.storage.meta_properties import MetaProperties
 

@@ -27,7 +27,7 @@ class OtherBrokers:
             inter_broker_address,
             inter_broker_client_config,
         )
-        from barnabas.server.node_identity import NodeStartError
+        from barnabas.server.start_errors import NodeStartError
 
         config = self._core.config
         address = inter_broker_address(self._core.metadata.image.cluster, broker_id, config)

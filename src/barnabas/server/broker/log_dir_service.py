@@ -11,7 +11,7 @@ from barnabas.broker.directory_assignment_sender import DirectoryAssignmentSende
 from barnabas.broker.replica_directories import ReplicaDirectories
 from barnabas.broker.replication.directory_reports import DirectoryReports
 from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource
-from barnabas.server.node_identity import LogDirectoriesLost
+from barnabas.server.start_errors import LogDirectoriesLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -17,7 +17,7 @@ from barnabas.broker.replication.replica_fetcher import FetcherConfig, ReplicaFe
 from barnabas.clients.errors import ClientError, InvalidClientConfig
 from barnabas.clients.network_client import NetworkClient
 from barnabas.server.broker.leader_fetcher import LeaderSource
-from barnabas.server.node_identity import NodeStartError
+from barnabas.server.start_errors import NodeStartError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -13,7 +13,6 @@ import logging
 import threading
 import time
 from contextlib import suppress
-from importlib import import_module
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +20,7 @@ from barnabas.common.broker_config import broker_config_key
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.controller.mutation_quotas import UNLIMITED
 from barnabas.controller.policies import (
-    AlterConfigPolicy,
     AlterConfigQuestion,
-    CreateTopicPolicy,
     PolicyGate,
     PolicySession,
     PolicyViolation,
@@ -31,7 +28,7 @@ from barnabas.controller.policies import (
 from barnabas.coordinator.deferred import Deferred
 from barnabas.network.stepped_responses import serve_others
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.server.node_identity import NodeStartError
+from barnabas.server.settings.policy_classes import ALTER_POLICY, CREATE_POLICY, PolicyProblem, load_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,45 +39,14 @@ if TYPE_CHECKING:
     from barnabas.security.principal import Principal
     from barnabas.server.settings.node_config import NodeConfig
 
-__all__ = ["Policies", "PolicyProblem", "PolicyWorker", "load_policy", "policies_of"]
+__all__ = ["Policies", "PolicyWorker", "policies_of"]
 
 log = logging.getLogger(__name__)
 
-ALTER, CREATE = "alter.config.policy.class.name", "create.topic.policy.class.name"
-_BASES = {ALTER: AlterConfigPolicy, CREATE: CreateTopicPolicy}
 _GUARDED = frozenset((ApiKey.CREATE_TOPICS, ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS))
 _REHEARSALS_MAX = 5
 _WAITING_MAX = 64
 _OPTIONAL = ("existing_configs", "principal")
-
-
-class PolicyProblem(NodeStartError):
-    """A policy that can't be had: the setting, what is wrong, and what to do."""
-
-    def __init__(self, name: str, what: str, advice: str) -> None:
-        super().__init__(f"{name}: {what} -> {advice}")
-        self.name = name
-        self.what = what
-        self.advice = advice
-
-
-def load_policy(name: str, class_name: str) -> Any:
-    """A new instance of the class, not configured yet. Raises PolicyProblem."""
-    base = _BASES[name]
-    advice = f"write module:Class of a subclass of {base.__module__}.{base.__name__}"
-    module_name, colon, attribute = class_name.partition(":")
-    if not colon:
-        raise PolicyProblem(name, f"{class_name} is a class of Java, which can't be loaded here", advice)
-    try:
-        found = getattr(import_module(module_name), attribute)
-        if not (isinstance(found, type) and issubclass(found, base)):
-            raise PolicyProblem(name, f"{class_name} is no {base.__name__}", advice)
-        return found()
-    except PolicyProblem:
-        raise
-    except Exception as error:  # Whatever a user's module does when it is imported.
-        what = f"{class_name} can't be loaded: {type(error).__name__}: {error}"
-        raise PolicyProblem(name, what, "is it on PYTHONPATH?") from error
 
 
 class PolicyWorker:
@@ -296,7 +262,7 @@ def _step(steps: Steps[Any]) -> bool:
 
 def policies_of(config: NodeConfig) -> Policies | None:
     """The policies that the node is to have. Raises PolicyProblem."""
-    names = {ALTER: config.alter_config_policy_class_name, CREATE: config.create_topic_policy_class_name}
+    names = {ALTER_POLICY: config.alter_config_policy_class_name, CREATE_POLICY: config.create_topic_policy_class_name}
     if not any(names.values()):
         return None
     workers = {}
@@ -310,7 +276,7 @@ def policies_of(config: NodeConfig) -> Policies | None:
             what = f"{class_name} can't be configured: {type(error).__name__}: {error}"
             raise PolicyProblem(setting, what, "mend the policy, or its settings") from error
         workers[setting] = PolicyWorker(setting, policy, timeout_ms=config.barnabas_policy_timeout_ms)
-    return Policies(create=workers.get(CREATE), alter=workers.get(ALTER))
+    return Policies(create=workers.get(CREATE_POLICY), alter=workers.get(ALTER_POLICY))
 
 
 def _is_secret(name: str) -> bool:

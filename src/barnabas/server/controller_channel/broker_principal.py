@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from barnabas.common.config_value import Password
 from barnabas.security.principal import ANONYMOUS, Principal
 from barnabas.security.request_context import RequestContext
-from barnabas.server.listeners.security import listener_value
-from barnabas.server.node_identity import NodeStartError
+from barnabas.server.settings.listener_values import listener_value
+from barnabas.server.start_errors import NodeStartError
 
 if TYPE_CHECKING:
     from barnabas.protocol.api_keys import ApiKey

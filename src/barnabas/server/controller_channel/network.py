@@ -41,7 +41,7 @@ from barnabas.protocol.envelope_tags import CALL_ID_SIZE
 from barnabas.protocol.errors import DecodeError, EncodeError
 from barnabas.server.controller_channel.calls import EnvelopedCall, OwnCall
 from barnabas.server.controller_channel.hedged_request import ControllerConnection, Exchange
-from barnabas.server.node_identity import NodeStartError
+from barnabas.server.start_errors import NodeStartError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

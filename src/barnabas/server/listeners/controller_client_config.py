@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.clients.client_config import Address, ClientConfig, client_config
 from barnabas.common.broker_config import BROKER_CONFIG_DEF
-from barnabas.server.listeners.security import listener_value
-from barnabas.server.node_identity import NodeStartError
+from barnabas.server.settings.listener_values import listener_value
+from barnabas.server.start_errors import NodeStartError
 
 if TYPE_CHECKING:
     from barnabas.server.settings.node_config import NodeConfig

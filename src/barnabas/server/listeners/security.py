@@ -1,21 +1,14 @@
-"""What each listener asks of those who connect: its protocol, its TLS, its SASL, and who builds the principal.
-
-A setting may be given for one listener: ``listener.name.<listener in lower case>.<setting>``, and those of a SASL
-mechanism for that too: ``listener.name.<listener>.<mechanism in lower case>.<setting>``. The nearest one that was given
-wins, then the setting itself, then its default: ``listener_value`` is the one place that knows the order.
-"""
+"""What each listener asks of those who connect: its protocol, its TLS, its SASL, and who builds the principal."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from barnabas.security.principal_builder import KAFKA_DEFAULT_BUILDER, DefaultPrincipalBuilder
+from barnabas.server.settings.listener_values import listener_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from barnabas.common.clock import Clock
-    from barnabas.common.config_def import ConfigValue
     from barnabas.security.principal_builder import PrincipalBuilder
     from barnabas.security.sasl.credential_store import CredentialStore
     from barnabas.security.sasl.sasl_listener import SaslListener
@@ -23,29 +16,7 @@ if TYPE_CHECKING:
     from barnabas.server.settings.endpoints import Endpoint
     from barnabas.server.settings.node_config import NodeConfig
 
-__all__ = ["GivenSettings", "ListenerSecurity", "listener_security", "listener_setting_name", "listener_value"]
-
-
-class GivenSettings(Protocol):
-    """A NodeConfig, or what will become one when it has been checked."""
-
-    @property
-    def values(self) -> Mapping[str, ConfigValue]: ...
-
-    def value(self, name: str) -> ConfigValue: ...
-
-
-def listener_setting_name(config: GivenSettings, listener: str, name: str, mechanism: str | None = None) -> str:
-    """The name under which a listener's setting was given; ``name`` itself when it was not given for the listener."""
-    prefix = f"listener.name.{listener.lower()}."
-    names = (f"{prefix}{name}",) if mechanism is None else (f"{prefix}{mechanism.lower()}.{name}", f"{prefix}{name}")
-    return next((each for each in names if each in config.values), name)
-
-
-def listener_value(config: GivenSettings, listener: str, name: str, mechanism: str | None = None) -> ConfigValue:
-    """The typed value of a setting for one listener (and one SASL mechanism)."""
-    given = listener_setting_name(config, listener, name, mechanism)
-    return config.values[given] if given in config.values else config.value(name)
+__all__ = ["ListenerSecurity", "listener_security"]
 
 
 class ListenerSecurity:

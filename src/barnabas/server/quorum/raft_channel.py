@@ -18,7 +18,7 @@ from barnabas.common.errors import ErrorCode
 from barnabas.protocol.errors import EncodeError
 from barnabas.raft.inbound import RaftResponse, RequestFailed
 from barnabas.server.listeners.controller_client_config import controller_client_config
-from barnabas.server.node_identity import NodeStartError
+from barnabas.server.start_errors import NodeStartError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

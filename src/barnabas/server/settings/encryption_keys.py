@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.common.config_value import Password
 from barnabas.metadata.features import CONFIG_ENCRYPTION, SUPPORTED_FEATURES, VersionRange
 from barnabas.metadata.image.configs import ConfigResourceType
-from barnabas.server.node_identity import NodeStartError
+from barnabas.server.start_errors import NodeStartError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.broker_config import listener_base_name
 from barnabas.security.principal_builder import KAFKA_DEFAULT_BUILDER
-from barnabas.server.listeners.security import listener_value
 from barnabas.server.settings.derived_values import (
     advertised_endpoints,
     controller_listener_names,
@@ -17,6 +16,7 @@ from barnabas.server.settings.derived_values import (
     protocols_by_listener,
 )
 from barnabas.server.settings.endpoints import META_ADDRESS, parse_endpoint, parse_protocol_map
+from barnabas.server.settings.listener_values import listener_value
 from barnabas.server.settings.role_rules import is_broker, is_controller, is_in_a_quorum
 from barnabas.server.settings.rule import Settings, rule
 

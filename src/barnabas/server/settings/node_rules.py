@@ -166,7 +166,7 @@ def _policies_can_be_loaded(settings: Settings) -> Iterator[Problem]:
     for name in ("alter.config.policy.class.name", "create.topic.policy.class.name"):
         if not settings.text(name):
             continue
-        from barnabas.server.controller.policy_worker import (  # A node without policies does not load it.
+        from barnabas.server.settings.policy_classes import (  # A node without policies does not load it.
             PolicyProblem,
             load_policy,
         )

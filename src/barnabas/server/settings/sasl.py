@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.common.config_value import Password
 from barnabas.security.sasl.jaas import InvalidJaasConfig, JaasEntry, parse_jaas_entry
-from barnabas.server.listeners.security import listener_setting_name, listener_value
+from barnabas.server.settings.listener_values import listener_setting_name, listener_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.security.sasl.credential_store import CredentialStore
     from barnabas.security.sasl.sasl_listener import SaslListener, SaslMechanism
     from barnabas.security.sasl.sasl_server import SaslServer
-    from barnabas.server.listeners.security import GivenSettings
+    from barnabas.server.settings.listener_values import GivenSettings
 
 __all__ = ["MECHANISMS", "SaslSettings", "plain_mechanism", "sasl_listener", "sasl_problems"]
 

@@ -17,15 +17,15 @@ from barnabas.security.principal_builder import (
 )
 from barnabas.security.ssl_principal_mapper import InvalidMappingRule, SslPrincipalMapper
 from barnabas.security.tls_settings import TlsError, TlsSettings
-from barnabas.server.listeners.security import listener_setting_name, listener_value
-from barnabas.server.node_identity import NodeStartError
+from barnabas.server.settings.listener_values import listener_setting_name, listener_value
+from barnabas.server.start_errors import NodeStartError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from barnabas.common.config_def import ConfigValue
     from barnabas.security.tls import ServerTls
-    from barnabas.server.listeners.security import GivenSettings
+    from barnabas.server.settings.listener_values import GivenSettings
 
 __all__ = ["TlsProblem", "principal_builder_of", "server_tls_of", "tls_problems", "tls_settings_of"]
 

@@ -15,7 +15,7 @@ from barnabas.protocol.records.config_record import ConfigRecord
 from barnabas.raft.ready import AppendedBatch
 from barnabas.security.config_cipher import UndecryptableConfig, is_encrypted, is_sensitive
 from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
-from barnabas.server.node_identity import NodeStartError
+from barnabas.server.start_errors import NodeStartError
 from barnabas.server.storage_tool.formatter import FormatError
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log_directory import LogDirectory

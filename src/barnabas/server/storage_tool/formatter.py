@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.bootstrap import bootstrap_records, metadata_version_of
@@ -20,7 +21,6 @@ from barnabas.protocol.records.user_scram_credential_record import UserScramCred
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.raft.voter_set import VoterSet
 from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
-from barnabas.server.settings.node_config import NodeConfig
 from barnabas.server.storage_tool.initial_controllers import InitialController, parse_initial_controllers, voter_set_of
 from barnabas.storage.bootstrap_file import write_bootstrap_file
 from barnabas.storage.checkpoint_file import sync_directory
@@ -29,6 +29,9 @@ from barnabas.storage.file_permissions import DIRECTORY_MODE
 from barnabas.storage.meta_properties import MetaProperties, MetaPropertiesEnsemble, new_directory_id
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotWriter
+
+if TYPE_CHECKING:
+    from barnabas.server.settings.node_config import NodeConfig
 
 __all__ = ["FormatError", "describe_storage", "format_storage"]
 

@@ -18,8 +18,8 @@ from barnabas.common.uuid import Uuid
 from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource
 from barnabas.metadata.metadata_version import MetadataVersion
 from barnabas.server.broker.log_dir_service import LogDirService, new_replica_directories
-from barnabas.server.node_identity import LogDirectoriesLost
 from barnabas.server.settings.dynamic_broker_config import SettingsChange
+from barnabas.server.start_errors import LogDirectoriesLost
 from barnabas.storage.log_manager import LogManager
 
 IDS = {"a": Uuid.from_int(201), "b": Uuid.from_int(202), "c": Uuid.from_int(203)}

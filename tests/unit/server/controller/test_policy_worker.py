@@ -21,16 +21,9 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.security.authorizer.authorizer import AllowAllAuthorizer
 from barnabas.security.request_context import RequestContext
 from barnabas.server.controller.api_handlers import SERVED_TO_OWN_BROKER, ControllerHandlers
-from barnabas.server.controller.policy_worker import (
-    ALTER,
-    CREATE,
-    Policies,
-    PolicyProblem,
-    PolicyWorker,
-    load_policy,
-    policies_of,
-)
+from barnabas.server.controller.policy_worker import Policies, PolicyWorker, policies_of
 from barnabas.server.settings.node_config import InvalidSettings
+from barnabas.server.settings.policy_classes import ALTER_POLICY, CREATE_POLICY, PolicyProblem, load_policy
 from tests.peers.admin_requests import BROKER, DELETE, SET, TOPIC, alter, create, new_topic, replace
 from tests.unit.controller.controller_harness import ControllerHarness
 from tests.unit.server.settings.test_dynamic_broker_config import config_of
@@ -72,8 +65,8 @@ class World:
 
     def __init__(self, *, create: Any = None, alter: Any = None, timeout_ms: int = LONG_MS) -> None:
         self.policies = Policies(
-            create=None if create is None else PolicyWorker(CREATE, create, timeout_ms=timeout_ms),
-            alter=None if alter is None else PolicyWorker(ALTER, alter, timeout_ms=timeout_ms),
+            create=None if create is None else PolicyWorker(CREATE_POLICY, create, timeout_ms=timeout_ms),
+            alter=None if alter is None else PolicyWorker(ALTER_POLICY, alter, timeout_ms=timeout_ms),
         )
         self.harness = ControllerHarness(
             create_topic_policy=self.policies.gate if create is not None else None,
@@ -336,7 +329,7 @@ def test_a_policy_is_configured_without_secrets_and_closed(module: str) -> None:
 )
 def test_a_policy_that_cannot_be_had_stops_the_start(module: str, name: str, what: str) -> None:
     with pytest.raises(PolicyProblem, match=what):
-        load_policy(CREATE, name.format(module))
+        load_policy(CREATE_POLICY, name.format(module))
     with pytest.raises(InvalidSettings, match=what):
         config_of(create_topic_policy_class_name=name.format(module))
 

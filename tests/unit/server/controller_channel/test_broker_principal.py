@@ -10,9 +10,9 @@ import pytest
 from barnabas.security.principal import ANONYMOUS, Principal
 from barnabas.security.principal_builder import AuthenticationContext, DefaultPrincipalBuilder, PrincipalRefused
 from barnabas.server.controller_channel.broker_principal import own_principal
-from barnabas.server.node_identity import NodeStartError
 from barnabas.server.settings.node_config import NodeConfig, node_config_of
 from barnabas.server.settings.problem import Given
+from barnabas.server.start_errors import NodeStartError
 from tests.peers.certificates import Authority
 
 JAAS = 'org.apache.kafka.common.security.{module} required username="{user}" password="x" user_{user}="x";'

@@ -6,9 +6,9 @@ import pytest
 
 from barnabas.common.config_value import Password
 from barnabas.server.listeners.inter_broker_client_config import inter_broker_client_config
-from barnabas.server.node_identity import NodeStartError
 from barnabas.server.settings.node_config import NodeConfig, node_config_of
 from barnabas.server.settings.problem import Given
+from barnabas.server.start_errors import NodeStartError
 
 BROKER = {
     "process.roles": "broker",

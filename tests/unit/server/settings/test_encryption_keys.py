@@ -14,10 +14,10 @@ from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage,
 from barnabas.metadata.publisher import LoaderManifest
 from barnabas.protocol.records.config_record import ConfigRecord
 from barnabas.security.config_cipher import ConfigCipher
-from barnabas.server.node_identity import NodeStartError
 from barnabas.server.settings.encryption_keys import EncryptedConfigsCheck, config_cipher, offered_features
 from barnabas.server.settings.node_config import NodeConfig, load_node_config
 from barnabas.server.settings.problem import InvalidSettings
+from barnabas.server.start_errors import NodeStartError
 
 KEYS = "barnabas.config.encryption.keys"
 NAME = "ssl.keystore.password"

@@ -14,7 +14,8 @@ from barnabas.common.clock import Clock
 from barnabas.security.principal import Principal
 from barnabas.security.principal_builder import AuthenticationContext, DefaultPrincipalBuilder
 from barnabas.security.sasl.credential_store import CredentialStore
-from barnabas.server.listeners.security import listener_security, listener_value
+from barnabas.server.listeners.security import listener_security
+from barnabas.server.settings.listener_values import listener_value
 from barnabas.server.settings.node_config import Given, InvalidSettings, NodeConfig, node_config_of
 from barnabas.server.settings.tls import principal_builder_of, tls_settings_of
 from tests.peers.certificates import PASSWORD, Authority
