@@ -114,21 +114,23 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
     return made
 
 
-def test_what_survives_a_long_full_collection_is_set_aside(frozen: list[str], watch: Watch) -> None:
-    pauses = BoundedPauses(list)
+@pytest.fixture
+def resident(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    size = [1_000_000_000]
+    monkeypatch.setattr(garbage_collection, "_resident_bytes", lambda: size[0])
+    return size
+
+
+def test_what_survives_a_long_full_collection_is_set_aside(
+    frozen: list[str], watch: Watch, resident: list[int]
+) -> None:
+    pauses = installed(list)
     collect(pauses, watch, 0.001)
     collect(pauses, watch, 0.5, generation=1)
     assert frozen == []
     collect(pauses, watch, 0.5)
     assert frozen == ["freeze"]
     assert pauses.longest_s == 0.5
-
-
-@pytest.fixture
-def resident(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    size = [1_000_000_000]
-    monkeypatch.setattr(garbage_collection, "_resident_bytes", lambda: size[0])
-    return size
 
 
 def test_a_process_that_grew_by_half_is_looked_through_again(
@@ -185,6 +187,7 @@ def image_of(topics: int, partitions: int = 1, rules: int = 0) -> MetadataImage:
 @pytest.mark.parametrize("shape", [(3_000, 1, 0), (30, 100, 0), (0, 0, 3_000)])
 def test_metadata_takes_at_least_what_is_assumed_of_it_and_not_much_more(shape: tuple[int, int, int]) -> None:
     """Not more than a half, or a node that has grown by metadata alone would be looked through."""
+    image_of(10, 1, 10)  # Codecs are compiled at their first use.
     gc.collect()
     gc.disable()
     tracemalloc.start()
