@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from barnabas.protocol.records.partition_record import PartitionRecord
 from barnabas.protocol.records.topic_record import TopicRecord
 from barnabas.server import garbage_collection
 from barnabas.server.garbage_collection import BoundedPauses, Extent, least_extent_of
+from barnabas.server.node_collector import NodeCollector
 from barnabas.server.turn_times import LONG_TURN_S, LoopTurns, TurnTimes, measured_loop, turns_of
 
 
@@ -75,6 +77,25 @@ def test_decisions_are_told_apart_by_kind_also_those_that_fail() -> None:
     with pytest.raises(ValueError, match="cannot decide"):
         fails()
     assert times.longest_s() == {"CreateTopics": 0.25, "tick": 0.5}
+
+
+def test_a_running_node_reports_its_longest_turns() -> None:
+    watch = Watch()
+    turns, times = LoopTurns(watch), TurnTimes(watch)
+    turns.took(0.25, watch.now_s)
+    with times.of("tick"):
+        watch.now_s += 0.125
+    node: Any = SimpleNamespace(core=SimpleNamespace(loop_turns=turns, turn_times=times))
+    reported = {
+        (sample.name, *sample.labels.values()): sample.value
+        for metric in NodeCollector(node)._turns()
+        for sample in metric.samples
+    }
+    assert reported == {
+        ("barnabas_event_loop_longest_turn_seconds",): 0.25,
+        ("barnabas_event_loop_long_turns_total",): 1,
+        ("barnabas_controller_longest_decision_seconds", "tick"): 0.125,
+    }
 
 
 def test_a_measured_loop_knows_its_turns_and_another_has_none() -> None:
