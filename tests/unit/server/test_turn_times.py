@@ -296,4 +296,5 @@ def test_it_hears_of_collections_until_it_is_removed() -> None:
     pauses.install()
     assert pauses._heard in gc.callbacks
     pauses.remove()
+    pauses.remove()
     assert pauses._heard not in gc.callbacks
