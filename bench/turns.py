@@ -19,6 +19,7 @@ from barnabas.broker.apis import describe_topic_partitions as describing
 from barnabas.broker.apis import metadata as metadata_api
 from barnabas.common.acl import AclBinding
 from barnabas.common.long_response import LongAnswer
+from barnabas.common.switch_interval import shorten_switch_interval
 from barnabas.controller.apis import (
     alter_client_quotas,
     alter_partition,
@@ -62,6 +63,7 @@ Events = Iterator[tuple[str, Callable[[], Any]]]
 
 
 def measure_turns(shape: Shape) -> dict[str, Turns]:
+    shorten_switch_interval()
     gc.collect()
     gc.disable()
     try:
@@ -96,6 +98,7 @@ def _beginning(stage: Stage, shape: Shape) -> Events:
         lambda: stage.timed("activation", partial(stage.controller.activate, stage.epoch, stage.end_offset)),
     )
     stage.take_turns()
+    yield "a snapshot is written", stage.save_snapshot
 
 
 def _brokers(stage: Stage, shape: Shape) -> Events:

@@ -224,6 +224,7 @@ async def _main(config: NodeConfig) -> int:
             )
             await asyncio.wait({stopped, failed}, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        pauses.remove()
         gc.enable()
         for task in (starting, stopped, failed):
             task.cancel()

@@ -46,6 +46,8 @@ __all__ = [
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 BOOT_ID_FILE = "barnabas-boot-id"
+_BOOT_ID = re.compile(r"[0-9a-z-]{1,64}")
+"""As Linux writes one, or a test."""
 DELETE_SUFFIX = "-delete"
 NAME_LENGTH_MAX = 255
 # The metadata log is a partition by its layout, but the quorum's, not the log manager's.
@@ -171,6 +173,8 @@ class LogDirectory:
                 known = file.read(_BOOT_ID_BYTES_MAX).decode("ascii", "replace").strip()
         except FileNotFoundError:
             return False
+        if known != UNKNOWN_BOOT and _BOOT_ID.fullmatch(known) is None:
+            _log.error("%s/%s is damaged: the machine counts as restarted since", self.path, BOOT_ID_FILE)
         return known == current != UNKNOWN_BOOT
 
     def note_boot(self, current: str) -> None:

@@ -99,6 +99,10 @@ class MetadataLog:
         if is_new:
             sync_directory(log_dir)
         self._point = RecoveryPoint(self.directory, boot=boot, now_s=now_s)
+        if self._point.problem is not None:
+            log.warning(
+                "%s; up to where the log was flushed is not known, and it is written again", self._point.problem
+            )
         self._unflushed: list[str] = []
         self._is_directory_dirty = True
         self.control_batch_offsets: list[int] = []
@@ -132,6 +136,10 @@ class MetadataLog:
         latest = self.latest_snapshot_id
         if latest is not None and latest.offset > self.end_offset:
             # A snapshot was fetched and the process died before the log was dropped for it.
+            log.info(
+                "%s: the log goes on after the fetched snapshot %s; it ended at offset %d",
+                *(self.directory, latest, self.end_offset),
+            )
             self.restart_at(latest)
         self._drop_snapshots_before(self.start_offset)
         self._point.renew(self.end_offset)

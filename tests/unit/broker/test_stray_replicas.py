@@ -21,6 +21,7 @@ from barnabas.protocol.records.partition_change_record import PartitionChangeRec
 from barnabas.protocol.records.partition_record import PartitionRecord
 from barnabas.protocol.records.remove_topic_record import RemoveTopicRecord
 from barnabas.protocol.records.topic_record import TopicRecord
+from barnabas.server.log_dir_metrics import log_dir_values
 from barnabas.storage.log_manager import LogManager
 from barnabas.storage.stray_directory import list_strays
 
@@ -118,8 +119,10 @@ def test_a_log_of_a_topic_that_the_metadata_does_not_know_is_kept_and_comes_back
     (stray,) = list_strays(str(tmp_path))
     assert (stray.topic_partition, stray.topic_id) == (ORDERS, FIRST_ID)
     assert "no record in the metadata log says that it was deleted" in stray.reason
+    assert dict(log_dir_values(broker.replicas))["barnabas_log_stray_count"] == 1
     broker.publish(*created())
     assert broker.log_end_offset() == 1
+    assert dict(log_dir_values(broker.replicas))["barnabas_log_stray_count"] == 0
     assert names(tmp_path) == ["orders-0"]
 
 

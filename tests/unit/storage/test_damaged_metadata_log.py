@@ -360,12 +360,15 @@ def test_a_flush_that_began_before_a_truncation_does_not_count_after_it(tmp_path
 
 
 @pytest.mark.parametrize("content", [b"", bytes(67), b"garbage", b"0 x 00000000000000000999 00000000\n"])
-def test_an_unreadable_recovery_point_counts_for_nothing(tmp_path: Path, content: bytes) -> None:
+def test_an_unreadable_recovery_point_counts_for_nothing(
+    tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     filled(tmp_path, 8).close()
     point = tmp_path / METADATA_LOG_DIRECTORY / RECOVERY_POINT
     point.write_bytes(content)
     MetadataLog(str(tmp_path)).close()
     assert b" 00000000000000000016 " in point.read_bytes()
+    assert f"{point}: not a recovery point" in caplog.text
 
 
 # --- snapshots

@@ -349,6 +349,16 @@ def test_what_was_committed_before_a_kill_must_be_there_unless_the_machine_resta
     assert "are lost" in caplog.text or is_same_boot
 
 
+def test_a_damaged_note_of_the_machines_run_is_named(
+    start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    open_log(start(), A0)
+    path = tmp_path / "data" / "barnabas-boot-id"
+    path.write_bytes(b"\xff\x00garbage")
+    start()
+    assert f"{path} is damaged: the machine counts as restarted" in caplog.text
+
+
 @pytest.mark.parametrize(("is_same_boot", "high_watermark"), [(True, 3), (False, 2)])
 def test_after_a_restart_of_the_machine_nothing_above_the_recovery_point_counts_as_committed(
     start: Start, tmp_path: Path, is_same_boot: bool, high_watermark: int

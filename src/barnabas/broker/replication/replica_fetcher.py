@@ -128,7 +128,7 @@ class ReplicaFetcher:
         self.failed.pop(name, None)
         try:
             if replica.latest_epoch < 0:
-                replica.truncate_to(replica.high_watermark)
+                _cut(replica, replica.high_watermark, "it has no leader epochs to compare with its leader's")
         except (ApiException, OSError, StorageError) as error:
             self.partitions.remove(name)
             self._give_up(name, leader_epoch, error)
@@ -302,15 +302,8 @@ class ReplicaFetcher:
     def _truncate(self, partition: FetchedPartition, epoch: int, end_offset: int) -> None:
         replica = partition.replica
         offset = truncation_offset(replica, epoch, end_offset)
-        if offset < replica.high_watermark:
-            log.warning(
-                "%s is cut at %d, below its high watermark %d: its leader was elected uncleanly",
-                replica.topic_partition, offset, replica.high_watermark,
-            )  # fmt: skip
-        elif offset < replica.log_end_offset:
-            log.info("%s is cut at %d: epoch %d ends there", replica.topic_partition, offset, epoch)
         before = (partition.fetch_offset, partition.last_fetched_epoch)
-        replica.truncate_to(offset)
+        _cut(replica, offset, f"its leader's epoch {epoch} ends at {end_offset}")
         self._go_on_at_end(partition)
         if (partition.fetch_offset, partition.last_fetched_epoch) == before:
             raise ApiException(
@@ -359,11 +352,7 @@ class ReplicaFetcher:
                 if offset >= replica.log_end_offset:
                     self.partitions.move(partition, PartitionState.LOCATING_START)
                     return
-                log.warning(
-                    "%s is cut at %d, its leader's end: that leader was elected uncleanly",
-                    replica.topic_partition, offset,
-                )  # fmt: skip
-                replica.truncate_to(offset)
+                _cut(replica, offset, "its leader's log ends there")
             elif offset > replica.log_end_offset:
                 log.warning(
                     "%s begins anew at %d, its leader's start: what was copied up to %d was deleted there",
@@ -402,6 +391,19 @@ class ReplicaFetcher:
             log.info("%s has a newer leader epoch than %d; we wait until we hear of it", name, leader_epoch)
         else:
             log.error("%s is not copied any more in leader epoch %d: %s", name, leader_epoch, error)
+
+
+def _cut(replica: FollowerReplica, offset: int, reason: str) -> None:
+    """Remove everything from ``offset`` on, with a line if there is anything."""
+    end, high_watermark = replica.log_end_offset, replica.high_watermark
+    if offset < high_watermark:
+        log.warning(
+            "%s is cut from offset %d to %d, below its high watermark %d: %s; its leader was elected uncleanly",
+            replica.topic_partition, end, offset, high_watermark, reason,
+        )  # fmt: skip
+    elif offset < end:
+        log.info("%s is cut from offset %d to %d: %s", replica.topic_partition, end, offset, reason)
+    replica.truncate_to(offset)
 
 
 def _backoff_ms(most_ms: int, times: int) -> int:

@@ -64,7 +64,9 @@ class BoundedPauses:
         gc.callbacks.append(self._heard)
 
     def remove(self) -> None:
-        gc.callbacks.remove(self._heard)
+        """Also if it was never installed."""
+        with suppress(ValueError):
+            gc.callbacks.remove(self._heard)
 
     def _heard(self, phase: str, info: dict[str, int]) -> None:
         if info["generation"] != _OLDEST:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+
 import pytest
 
 from barnabas.common.errors import ApiException, ErrorCode
@@ -136,12 +139,31 @@ def test_nothing_is_written_after_stop() -> None:
 # --- divergence
 
 
-def test_a_log_that_diverges_is_cut_where_the_leaders_epoch_ends() -> None:
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    """What the log of the node says about cuts: each of them with offsets and reason."""
+    caplog.set_level(logging.INFO)
+    return lambda: [record.getMessage() for record in caplog.records if "is cut" in record.getMessage()]
+
+
+def test_a_log_that_diverges_is_cut_where_the_leaders_epoch_ends(said: Callable[[], list[str]]) -> None:
     fetcher, replica = new_fetcher(), MemoryReplica(0, [1, 1, 1, 1])
     fetcher.follow(replica, 5)
     answer(fetcher, fetch(fetcher), response(data(0, diverging=(1, 2))))
     assert replica.epochs == [1, 1]
+    assert said() == ["t-0 is cut from offset 4 to 2: its leader's epoch 1 ends at 2"]
     assert asked(fetch(fetcher)) == {0: (2, 5, 1, 0)}
+
+
+def test_a_cut_below_the_high_watermark_is_told_as_one(said: Callable[[], list[str]]) -> None:
+    fetcher, replica = new_fetcher(), MemoryReplica(0, [1, 1, 1, 1])
+    replica.high_watermark = 3
+    fetcher.follow(replica, 5)
+    answer(fetcher, fetch(fetcher), response(data(0, diverging=(1, 2))))
+    assert said() == [
+        "t-0 is cut from offset 4 to 2, below its high watermark 3: its leader's epoch 1 ends at 2; "
+        "its leader was elected uncleanly"
+    ]
 
 
 def test_an_epoch_that_only_the_leader_knows_is_approached_step_by_step() -> None:
@@ -152,7 +174,7 @@ def test_an_epoch_that_only_the_leader_knows_is_approached_step_by_step() -> Non
     assert asked(fetch(fetcher)) == {0: (2, 5, 1, 0)}
 
 
-def test_a_log_without_epochs_is_cut_at_its_high_watermark_first() -> None:
+def test_a_log_without_epochs_is_cut_at_its_high_watermark_first(said: Callable[[], list[str]]) -> None:
     class Old(MemoryReplica):
         latest_epoch = -1
 
@@ -161,6 +183,7 @@ def test_a_log_without_epochs_is_cut_at_its_high_watermark_first() -> None:
     fetcher = new_fetcher()
     fetcher.follow(replica, 2)
     assert replica.log_end_offset == 1
+    assert said() == ["t-0 is cut from offset 3 to 1: it has no leader epochs to compare with its leader's"]
     assert asked(fetch(fetcher)) == {0: (1, 2, -1, 0)}
 
 
@@ -178,7 +201,7 @@ def _list_offsets(fetcher: object, now_ms: int = 0) -> ListOffsetsRequest:
     return request
 
 
-def test_a_log_that_is_longer_than_its_leaders_is_cut_at_the_leaders_end() -> None:
+def test_a_log_that_is_longer_than_its_leaders_is_cut_at_the_leaders_end(said: Callable[[], list[str]]) -> None:
     fetcher, replica = new_fetcher(), MemoryReplica(0, [1] * 10)
     fetcher.follow(replica, 5)
     answer(fetcher, fetch(fetcher), response(data(error=ErrorCode.OFFSET_OUT_OF_RANGE)))
@@ -187,6 +210,7 @@ def test_a_log_that_is_longer_than_its_leaders_is_cut_at_the_leaders_end() -> No
     assert (request.replica_id, asked_for.timestamp, asked_for.current_leader_epoch) == (2, -1, 5)
     answer(fetcher, request, _located(4))
     assert replica.log_end_offset == 4
+    assert said() == ["t-0 is cut from offset 10 to 4: its leader's log ends there"]
     assert asked(fetch(fetcher)) == {0: (4, 5, 1, 0)}
 
 

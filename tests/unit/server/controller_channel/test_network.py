@@ -15,6 +15,8 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.envelope_tags import call_id_of, set_committed_offset
 from barnabas.protocol.headers import ResponseHeader, response_header_version
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
+from barnabas.protocol.messages.controller_registration import ControllerRegistrationRequest
 from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
@@ -203,8 +205,13 @@ def test_while_no_controller_is_known_an_answer_of_the_former_one_still_counts(w
     assert world.hosts() == ["former"]
 
 
-def test_a_heartbeat_without_an_answer_is_sent_again_after_the_interval_and_then_twice_as_long(world: World) -> None:
-    heartbeat = world.begin(world.channel.send(BrokerHeartbeatRequest()))
+@pytest.mark.parametrize(
+    "request_type", [BrokerHeartbeatRequest, BrokerRegistrationRequest, ControllerRegistrationRequest]
+)
+def test_a_heartbeat_or_registration_without_an_answer_is_sent_again_after_the_interval_and_then_twice_as_long(
+    world: World, request_type: type[Message]
+) -> None:
+    heartbeat = world.begin(world.channel.send(request_type()))
     world.run(8.9)
     assert [round(at_s) for at_s, _, _ in world.sent] == [0, 2, 6]
     assert not heartbeat.done()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from barnabas.protocol.records.feature_level_record import FeatureLevelRecord
 from barnabas.protocol.records.topic_record import TopicRecord
 from barnabas.raft.errors import NotLeaderException, RecordBatchTooLargeException
 from barnabas.raft.raft_config import RaftConfig
-from barnabas.raft.ready import LeaderAndEpoch
+from barnabas.raft.ready import LeaderAndEpoch, Ready
 from barnabas.raft.replica_key import OffsetAndEpoch, ReplicaKey
 from barnabas.raft.voter_set import Endpoint, VoterNode, VoterSet
 from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
@@ -33,7 +34,7 @@ from barnabas.server.quorum.raft_driver import RaftDriver
 from barnabas.server.quorum.raft_recovery import MetadataLogConfig
 from barnabas.storage.errors import StorageError
 from barnabas.storage.metadata_log import MetadataLog
-from barnabas.storage.snapshot_file import SnapshotReader
+from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotReader, SnapshotWriter
 
 VOTERS = VoterSet([VoterNode(ReplicaKey(1), {"CONTROLLER": Endpoint("localhost", 9093)})])
 
@@ -234,6 +235,38 @@ def test_what_was_acknowledged_is_there_after_a_crash(tmp_path: Path) -> None:
         await again.close()
 
     run(test)
+
+
+def test_what_the_leader_does_not_have_is_cut_with_offsets_and_reason(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        driver, _ = await leading(tmp_path)
+        for name in ("a", "b"):
+            await driver.append([topic(name)])
+        ready = Ready()
+        ready.truncate_to = 2
+        driver._carry_out(ready)
+        assert driver.log.end_offset == 2
+        assert f"{driver.log.directory}: truncated from offset 3 to 2: the log of leader 1 differs" in caplog.text
+        await driver.close()
+
+    run(test)
+
+
+def test_a_log_that_ends_before_a_fetched_snapshot_goes_on_after_it_with_a_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    log = MetadataLog(str(tmp_path))
+    fetched = OffsetAndEpoch(70, 3)
+    writer = RawSnapshotWriter(log.directory, fetched, token="fetched")
+    log.close()
+    SnapshotWriter(writer, last_contained_log_timestamp=1, now_ms=1, serde=MetadataRecordSerde()).freeze()
+    again = MetadataLog(str(tmp_path))
+    assert (again.start_offset, again.end_offset) == (70, 70)
+    assert f"{log.directory}: the log goes on after the fetched snapshot {fetched}; it ended at offset 0" in caplog.text
+    again.close()
 
 
 def test_a_set_that_is_too_large_is_refused_and_nothing_is_appended(tmp_path: Path) -> None:
