@@ -7,12 +7,18 @@ from random import Random
 
 from barnabas.common.uuid import Uuid
 from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from barnabas.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
 )
 from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.protocol.messages.create_delegation_token import CreatableRenewers, CreateDelegationTokenRequest
+from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -20,6 +26,7 @@ from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.incremental_alter_configs import (
@@ -56,6 +63,8 @@ __all__ = ["REQUESTS"]
 
 _MANY = 90_000
 """Just below what a client may name in one request (``barnabas.request.max.elements``)."""
+_MANY_AT_ONCE = 19_900
+"""Just below what may be named where the request is decided as a whole."""
 _TOO_MANY = 2_000_000
 _SASL = "SASL_PLAINTEXT"
 
@@ -223,6 +232,28 @@ REQUESTS = (
     Entry("DeleteTopics of 90,000 ids", _SASL,
           lambda scene, rng: [request(DeleteTopicsRequest(topics=[DeleteTopicState(
               name=None, topic_id=Uuid(rng.randbytes(16))) for _ in range(_MANY)]))], user=BOB),
+    Entry("CreateTopics of 19,900 topics without a right", _SASL, always(lambda: _create_topics(_MANY_AT_ONCE)),
+          user=BOB),
+    Entry("CreatePartitions of 19,900 topics without a right", _SASL,
+          always(lambda: request(CreatePartitionsRequest(topics=[
+              CreatePartitionsTopic(name=name, count=9, assignments=None) for name in _names(_MANY_AT_ONCE)],
+              timeout_ms=5000))), user=BOB),
+    Entry("DeleteTopics of 19,900 names without a right", _SASL,
+          always(lambda: request(DeleteTopicsRequest(topics=[
+              DeleteTopicState(name=name) for name in _names(_MANY_AT_ONCE)], timeout_ms=5000))), user=BOB),
+    Entry("IncrementalAlterConfigs of 9,900 topics without a right", _SASL,
+          always(lambda: request(IncrementalAlterConfigsRequest(resources=[
+              AlterConfigsResource(resource_type=2, resource_name=name, configs=[
+                  AlterableConfig(name="retention.ms", config_operation=0, value="1")])
+              for name in _names(_MANY_AT_ONCE // 2)]))), user=BOB),
+    Entry("AlterPartitionReassignments of 9,900 partitions without a right", _SASL,
+          always(lambda: request(AlterPartitionReassignmentsRequest(timeout_ms=5000, topics=[
+              ReassignableTopic(name=OWN_TOPIC, partitions=[
+                  ReassignablePartition(partition_index=number, replicas=[1])
+                  for number in range(_MANY_AT_ONCE // 2)])]))), user=BOB),
+    Entry("ElectLeaders of 19,900 partitions without a right", _SASL,
+          always(lambda: request(ElectLeadersRequest(election_type=0, timeout_ms=5000, topic_partitions=[
+              TopicPartitions(topic=OWN_TOPIC, partitions=list(range(_MANY_AT_ONCE)))]))), user=BOB),
     Entry("Fetch of 90,000 partitions", _SASL, _fetch(_MANY, -1), user=MALLORY),
     Entry("Fetch sessions of 90,000 partitions", _SASL, _fetch(_MANY, 0), user=MALLORY),
     Entry("Fetch of 19,000 partitions", _SASL, _fetch(19_000, -1), user=MALLORY),
@@ -257,9 +288,13 @@ REQUESTS = (
           user=BOB),
     Entry("CreateAcls of 90,000 rules", _SASL,
           always(lambda: request(CreateAclsRequest(creations=[_acl(n, 10) for n in range(_MANY)]))), user=BOB),
+    Entry("CreateAcls of 19,900 rules without a right", _SASL,
+          always(lambda: request(CreateAclsRequest(creations=[_acl(n, 10) for n in range(_MANY_AT_ONCE)]))), user=BOB),
     Entry("CreateAcls of names of 32 KB", _SASL,
           always(lambda: request(CreateAclsRequest(creations=[_acl(n, 32_000) for n in range(500)]))), user=BOB),
     Entry("DeleteAcls with 90,000 filters", _SASL, always(lambda: _acl_filters(_MANY)), user=BOB),
+    Entry("DeleteAcls with 19,900 filters without a right", _SASL, always(lambda: _acl_filters(_MANY_AT_ONCE)),
+          user=BOB),
     Entry("DescribeAcls without a right", _SASL, always(lambda: request(_EVERY_ACL)), user=BOB, way=Way.PIPELINE),
     Entry("delegation tokens without end", _SASL, always(lambda: _token(0)), user=BOB, connections=8),
     Entry("delegation token with 50,000 renewers", _SASL, always(lambda: _token(50_000)), user=BOB),

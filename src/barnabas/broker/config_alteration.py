@@ -22,6 +22,7 @@ from barnabas.metadata.config_descriptions import other_node_problem
 from barnabas.metadata.config_operations import ConfigOperation, OpType, changes_of, check_operations
 from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
 from barnabas.metadata.log_levels import alter_log_levels
+from barnabas.network.stepped_responses import serve_others
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +39,7 @@ log = logging.getLogger(__name__)
 _FORWARDED = (ConfigResourceType.TOPIC, ConfigResourceType.GROUP, ConfigResourceType.CLIENT_METRICS)
 _WARNED_MAX = 10
 """Unknown settings of a change that have a line of their own."""
+_CHANGES_A_STEP = 200
 _DUPLICATE = ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 _UNANSWERED = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "The controller did not answer for this resource.")
 
@@ -59,7 +61,9 @@ async def alter_configs(
     """The answer for each of ``changes``, which are the resources of ``request`` in its order."""
     counts = Counter(change.resource for change in changes)
     answers: dict[ConfigResource, ApiError] = {}
-    for change in changes:
+    for number, change in enumerate(changes, 1):
+        if not number % _CHANGES_A_STEP:
+            await serve_others()
         if counts[change.resource] > 1:
             answers[change.resource] = _DUPLICATE
             continue
@@ -69,6 +73,8 @@ async def alter_configs(
         except ApiException as error:
             answers[change.resource] = ApiError.of(error)
     answers.update(await _decided_by_controller(broker, request, changes, answers, access))
+    if not request.validate_only:
+        _warn_about_client_metrics(answers, access)
     return [(change.resource, answers.get(change.resource, _UNANSWERED)) for change in changes]
 
 
@@ -103,13 +109,6 @@ async def _is_done_here(broker: Broker, change: ConfigChange, access: Access, *,
     kind = change.resource.type
     if kind in _FORWARDED:
         check_operations(change.operations)  # A controller of Kafka's relies on its brokers for this.
-        if kind == ConfigResourceType.CLIENT_METRICS and not validate_only:
-            log.warning(
-                "%s alters the client-metrics subscription %s: it is stored, but brokers of ours collect no metrics "
-                "of clients",
-                access.context.principal,
-                change.resource.name,
-            )
         return False
     if kind not in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
         raise ApiException(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
@@ -147,6 +146,21 @@ async def _check_broker(broker: Broker, change: ConfigChange) -> None:
     merged = changed if replaces else {**current, **changed}
     after = {name: value for name, value in merged.items() if value is not None}
     await settings.check(change.resource, changed, after)
+
+
+def _warn_about_client_metrics(answers: dict[ConfigResource, ApiError], access: Access) -> None:
+    stored = [
+        resource.name
+        for resource, error in answers.items()
+        if resource.type == ConfigResourceType.CLIENT_METRICS and not error.is_error
+    ]
+    if stored:
+        log.warning(
+            "%s alters the client-metrics subscription %s: it is stored, but brokers of ours collect no metrics of "
+            "clients",
+            access.context.principal,
+            stored[0] if len(stored) == 1 else f"{stored[0]} and {len(stored) - 1} more",
+        )
 
 
 def _warn_about_unknown(change: ConfigChange, access: Access) -> None:

@@ -7,16 +7,65 @@ up to ``decide``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from barnabas.common.long_response import LongAnswer
+from barnabas.controller.decision_steps import Steps
 from barnabas.coordinator.deferred import Deferred
 
-__all__ = ["PreparedDecision"]
+__all__ = ["PreparedDecision", "prepared", "within"]
 
+P = TypeVar("P")
 T = TypeVar("T")
 
 
 class PreparedDecision(NamedTuple, Generic[T]):
     work: LongAnswer
     decide: Callable[[], Deferred[T]]
+
+
+class _Preparation(LongAnswer, Generic[P]):
+    __slots__ = ("_steps", "result")
+
+    def __init__(self, steps: Steps[P]) -> None:
+        super().__init__()
+        self._steps = steps
+        self.result: P
+
+    def advance(self) -> bool:
+        try:
+            next(self._steps)
+        except StopIteration as end:
+            self.result = end.value
+            return False
+        return True
+
+
+def prepared(steps: Steps[P], submit: Callable[[P], Deferred[T]]) -> Deferred[T] | PreparedDecision[T]:
+    """Look something up in ``steps`` and submit the decision with the result: at once where there is only one step.
+
+    A request may name thousands of topics. Who may do what with them takes long to find out, and nothing is decided by
+    it, so that other decisions need not wait for it.
+    """
+    work = _Preparation(steps)
+    if not work.advance():
+        return submit(work.result)
+    return PreparedDecision(work, lambda: submit(work.result))
+
+
+def within(
+    context: Callable[[], AbstractContextManager[object]], decision: Deferred[T] | PreparedDecision[T]
+) -> Deferred[T] | PreparedDecision[T]:
+    """The same decision, submitted in that context when it is prepared."""
+    if not isinstance(decision, PreparedDecision):
+        return decision
+    return PreparedDecision(decision.work, partial(_decide_within, context, decision.decide))
+
+
+def _decide_within(
+    context: Callable[[], AbstractContextManager[object]], decide: Callable[[], Deferred[T]]
+) -> Deferred[T]:
+    with context():
+        return decide()

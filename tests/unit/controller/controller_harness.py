@@ -110,10 +110,7 @@ class ControllerHarness:
 
     def answer(self, deferred: Deferred[T] | PreparedDecision[T]) -> T:
         """The answer once everything is committed."""
-        if isinstance(deferred, PreparedDecision):
-            while deferred.work.advance():
-                pass
-            deferred = deferred.decide()
+        deferred = submitted(deferred)
         self.settle()
         while not deferred.is_complete and (self.controller.has_steps or self.controller.replication.turns):
             if self.controller.has_steps:
@@ -176,3 +173,12 @@ class ControllerHarness:
 
 def topic(name: str, num_partitions: int = 1, replication_factor: int = 1, **fields: Any) -> CreatableTopic:
     return CreatableTopic(name=name, num_partitions=num_partitions, replication_factor=replication_factor, **fields)
+
+
+def submitted(decision: Deferred[T] | PreparedDecision[T]) -> Deferred[T]:
+    """The decision, once what it needs was prepared."""
+    if isinstance(decision, PreparedDecision):
+        while decision.work.advance():
+            pass
+        return decision.decide()
+    return decision

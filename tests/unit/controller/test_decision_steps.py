@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
+
+import pytest
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.steps import whole
 from barnabas.controller import decision_steps
-from barnabas.controller.apis import broker_heartbeat, create_topics, incremental_alter_configs
+from barnabas.controller.apis import (
+    alter_configs,
+    broker_heartbeat,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    incremental_alter_configs,
+)
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.decision_steps import Pace
 from barnabas.controller.policies import PolicyGate, PolicySession
+from barnabas.controller.prepared_decision import PreparedDecision, within
 from barnabas.controller.quorum_controller import QuorumController
 from barnabas.coordinator.deferred import Deferred
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
+from barnabas.protocol.messages.alter_configs import AlterConfigsResource as LegacyAlterConfigsResource
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from barnabas.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -24,7 +39,8 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 from barnabas.protocol.record_serde import encode_metadata_record
 from barnabas.protocol.records.no_op_record import NoOpRecord
 from barnabas.protocol.records.partition_record import PartitionRecord
-from tests.unit.controller.controller_harness import ControllerHarness, context, topic
+from barnabas.security.authorizer.authorizer import Authorizer
+from tests.unit.controller.controller_harness import ControllerHarness, context, submitted, topic
 
 SESSION_MS = 9_000
 MANY = 3 * decision_steps.UNITS_A_STEP
@@ -39,12 +55,12 @@ def _with_brokers(*broker_ids: int, **settings: Any) -> ControllerHarness:
 
 def _many_topics(harness: ControllerHarness, prefix: str = "many") -> Deferred[CreateTopicsResponse]:
     request = CreateTopicsRequest(topics=[topic(f"{prefix}-{number}") for number in range(MANY)])
-    return create_topics.handle(harness.controller, context(), request, harness.authorizer)
+    return submitted(create_topics.handle(harness.controller, context(), request, harness.authorizer))
 
 
 def _a_topic(harness: ControllerHarness, name: str) -> Deferred[CreateTopicsResponse]:
     request = CreateTopicsRequest(topics=[topic(name)])
-    return create_topics.handle(harness.controller, context(), request, harness.authorizer)
+    return submitted(create_topics.handle(harness.controller, context(), request, harness.authorizer))
 
 
 def _heartbeat(harness: ControllerHarness, broker_id: int, **fields: Any) -> Deferred[Any]:
@@ -91,7 +107,7 @@ def test_a_long_creation_takes_steps_and_is_written_as_one_batch() -> None:
 def test_steps_decide_what_would_be_decided_at_once() -> None:
     in_steps, at_once = _with_brokers(1, 2, 3), _with_brokers(1, 2, 3)
     large = CreateTopicsRequest(topics=[topic("a", 1, 2), topic("large", MANY, 3), topic("a.b"), topic("a_b")])
-    answer = create_topics.handle(in_steps.controller, context(), large, in_steps.authorizer)
+    answer = submitted(create_topics.handle(in_steps.controller, context(), large, in_steps.authorizer))
     _finish(in_steps)
     result = whole(at_once.controller.replication.create_topics(large.topics, None, validate_only=False))
     assert in_steps.log[-1].records == [message for message, _ in result.records]
@@ -274,7 +290,7 @@ def test_settings_of_many_topics_change_in_steps_and_together() -> None:
         for number in range(MANY)
     ]
     request = IncrementalAlterConfigsRequest(resources=resources)
-    answer = incremental_alter_configs.handle(harness.controller, context(), request, harness.authorizer)
+    answer = submitted(incremental_alter_configs.handle(harness.controller, context(), request, harness.authorizer))
     assert not answer.is_complete
     assert harness.controller.state.image.configs.of_topic("many-0") == {}
     _finish(harness)
@@ -295,3 +311,70 @@ def test_a_pace_counts_from_zero_after_each_step() -> None:
     pace = Pace(3)
     assert [pace.is_reached() for _ in range(7)] == [False, False, True, False, False, True, False]
     assert pace.is_reached(5)
+
+
+class _Watching(Authorizer):
+    """Denies everything, and counts what is asked."""
+
+    is_absent = False
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def authorize(self, *args: Any, **options: Any) -> bool:
+        self.asked += 1
+        return False
+
+
+@pytest.mark.parametrize(
+    ("api", "request_"),
+    [
+        (create_topics, CreateTopicsRequest(topics=[topic(f"t{number}") for number in range(MANY)])),
+        (
+            create_partitions,
+            CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=f"t{n}", count=2) for n in range(MANY)]),
+        ),
+        (
+            incremental_alter_configs,
+            IncrementalAlterConfigsRequest(
+                resources=[
+                    AlterConfigsResource(resource_type=2, resource_name=f"t{n}", configs=[]) for n in range(MANY)
+                ]
+            ),
+        ),
+        (
+            alter_configs,
+            AlterConfigsRequest(
+                resources=[
+                    LegacyAlterConfigsResource(resource_type=2, resource_name=f"t{n}", configs=[]) for n in range(MANY)
+                ]
+            ),
+        ),
+        (delete_topics, DeleteTopicsRequest(topics=[DeleteTopicState(name=f"t{number}") for number in range(MANY)])),
+    ],
+)
+def test_who_may_do_what_with_many_topics_is_found_out_in_steps(api: Any, request_: Any) -> None:
+    """A client without a right named 20,000 topics and held the loop for up to 120 ms."""
+    harness = _with_brokers(1)
+    rights = _Watching()
+    decision = api.handle(harness.controller, context(), request_, rights)
+    assert rights.asked <= decision_steps.UNITS_A_STEP + 1
+    answer = submitted(decision)
+    _finish(harness)
+    results = next(
+        getattr(answer.value, name) for name in ("topics", "results", "responses") if hasattr(answer.value, name)
+    )
+    assert {result.error_code for result in results} == {int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)}
+    assert len(results) == MANY
+
+
+def test_what_is_prepared_is_decided_as_its_numbered_call() -> None:
+    harness = _with_brokers(1)
+    call_id = bytes(range(16))
+    request = CreateTopicsRequest(topics=[topic(f"t{number}") for number in range(MANY)])
+    in_call = partial(harness.controller.calls.deciding_for, (call_id, 7))
+    with in_call():
+        decision = within(in_call, create_topics.handle(harness.controller, context(), request, harness.authorizer))
+    assert isinstance(decision, PreparedDecision)
+    _finish_with(harness, submitted(decision))
+    assert harness.controller.calls.find(call_id) is not None

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.alter_configs_checks import DUPLICATE_RESOURCE, denial
 from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.decision_steps import Pace, Steps
+from barnabas.controller.prepared_decision import PreparedDecision, prepared
 from barnabas.metadata.alter_configs_results import resource_answer
 from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
 from barnabas.network.api_handler import AclRule
@@ -25,7 +28,6 @@ from barnabas.protocol.records.config_record import ConfigRecord
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from barnabas.controller.decision_steps import Steps
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
     from barnabas.metadata.image.record_writer import ApiMessageAndVersion
@@ -45,13 +47,27 @@ ACL = (
 _DUPLICATE_KEYS = ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
 
 
+class _Selection(NamedTuple):
+    """What may be changed, and what is answered already."""
+
+    replacements: dict[ConfigResource, dict[str, str | None]]
+    refused: list[AlterConfigsResourceResponse]
+
+
 def handle(
     controller: QuorumController, context: RequestContext, request: AlterConfigsRequest, authorizer: Authorizer
-) -> Deferred[AlterConfigsResponse]:
+) -> Deferred[AlterConfigsResponse] | PreparedDecision[AlterConfigsResponse]:
+    return prepared(_select(context, request, authorizer), partial(_submit, controller, context, request))
+
+
+def _select(context: RequestContext, request: AlterConfigsRequest, authorizer: Authorizer) -> Steps[_Selection]:
     counts = Counter(ConfigResource(r.resource_type, r.resource_name) for r in request.resources)
-    refused = []
+    refused: list[AlterConfigsResourceResponse] = []
     replacements: dict[ConfigResource, dict[str, str | None]] = {}
+    pace = Pace()
     for requested in request.resources:
+        if pace.is_reached():
+            yield
         resource = ConfigResource(requested.resource_type, requested.resource_name)
         if counts[resource] > 1:
             refused.append(_result(resource, DUPLICATE_RESOURCE))
@@ -61,6 +77,13 @@ def handle(
             refused.append(_result(resource, problem))
             continue
         replacements[resource] = {config.name: config.value for config in requested.configs}
+    return _Selection(replacements, refused)
+
+
+def _submit(
+    controller: QuorumController, context: RequestContext, request: AlterConfigsRequest, selection: _Selection
+) -> Deferred[AlterConfigsResponse]:
+    replacements, refused = selection
 
     def decide() -> Steps[ControllerResult[AlterConfigsResponse]]:
         result = yield from controller.configs.legacy_alter_configs(

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.request_checks import DUPLICATE_TOPIC_NAME, allowed_topics, split_duplicates
 from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.decision_steps import Pace, Steps
+from barnabas.controller.prepared_decision import PreparedDecision, prepared
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
+    CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
 from barnabas.security.authorizer.denial import denial_text
 
 if TYPE_CHECKING:
-    from barnabas.controller.decision_steps import Steps
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
     from barnabas.security.authorizer.authorizer import Authorizer
@@ -31,22 +34,37 @@ ACL = (AclRule(ResourceType.TOPIC, AclOperation.ALTER),)
 _KNOWS_QUOTAS_SINCE = 3
 
 
+class _Selection(NamedTuple):
+    """The topics that the caller may alter; the others are refused."""
+
+    topics: list[CreatePartitionsTopic]
+    refused: list[CreatePartitionsTopicResult]
+
+
 def handle(
     controller: QuorumController, context: RequestContext, request: CreatePartitionsRequest, authorizer: Authorizer
-) -> Deferred[CreatePartitionsResponse]:
+) -> Deferred[CreatePartitionsResponse] | PreparedDecision[CreatePartitionsResponse]:
+    return prepared(_select(context, request, authorizer), partial(_submit, controller, context, request))
+
+
+def _select(context: RequestContext, request: CreatePartitionsRequest, authorizer: Authorizer) -> Steps[_Selection]:
     once, often = split_duplicates(topic.name for topic in request.topics)
-    alterable = allowed_topics(authorizer, context, AclOperation.ALTER, once)
+    alterable = yield from allowed_topics(authorizer, context, AclOperation.ALTER, once)
     refused = [_refusal(name, ErrorCode.INVALID_REQUEST, DUPLICATE_TOPIC_NAME) for name in often]
-    refused.extend(
-        _refusal(
-            name,
-            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            denial_text(context, AclOperation.ALTER, ResourceType.TOPIC, name),
-        )
-        for name in once
-        if name not in alterable
-    )
-    topics = [topic for topic in request.topics if topic.name in alterable]
+    pace = Pace()
+    for name in once:
+        if name not in alterable:
+            reason = denial_text(context, AclOperation.ALTER, ResourceType.TOPIC, name)
+            refused.append(_refusal(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, reason))
+        if pace.is_reached():
+            yield
+    return _Selection([topic for topic in request.topics if topic.name in alterable], refused)
+
+
+def _submit(
+    controller: QuorumController, context: RequestContext, request: CreatePartitionsRequest, selection: _Selection
+) -> Deferred[CreatePartitionsResponse]:
+    topics, refused = selection
 
     def decide() -> Steps[ControllerResult[CreatePartitionsResponse]]:
         allowance = controller.mutation_quotas.allowance(context, strict_since=_KNOWS_QUOTAS_SINCE)

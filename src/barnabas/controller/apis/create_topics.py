@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
@@ -14,13 +15,19 @@ from barnabas.controller.apis.request_checks import (
     split_duplicates,
 )
 from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.decision_steps import Pace, Steps
+from barnabas.controller.prepared_decision import PreparedDecision, prepared
 from barnabas.controller.topic_name_validation import CLUSTER_METADATA_TOPIC
 from barnabas.network.api_handler import AclRule
-from barnabas.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from barnabas.security.authorizer.denial import denial_text
 
 if TYPE_CHECKING:
-    from barnabas.controller.decision_steps import Steps
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
     from barnabas.security.authorizer.authorizer import Authorizer
@@ -37,9 +44,21 @@ ACL = (
 _KNOWS_QUOTAS_SINCE = 6
 
 
+class _Selection(NamedTuple):
+    """What the caller may create, and of which of that it may read the settings; the others are refused."""
+
+    topics: list[CreatableTopic]
+    describable: set[str]
+    refused: list[CreatableTopicResult]
+
+
 def handle(
     controller: QuorumController, context: RequestContext, request: CreateTopicsRequest, authorizer: Authorizer
-) -> Deferred[CreateTopicsResponse]:
+) -> Deferred[CreateTopicsResponse] | PreparedDecision[CreateTopicsResponse]:
+    return prepared(_select(context, request, authorizer), partial(_submit, controller, context, request))
+
+
+def _select(context: RequestContext, request: CreateTopicsRequest, authorizer: Authorizer) -> Steps[_Selection]:
     once, often = split_duplicates(topic.name for topic in request.topics)
     refused = [_refusal(name, ErrorCode.INVALID_REQUEST, DUPLICATE_TOPIC_NAME) for name in often]
     if CLUSTER_METADATA_TOPIC in once:
@@ -48,18 +67,24 @@ def handle(
         refused.append(_refusal(CLUSTER_METADATA_TOPIC, ErrorCode.INVALID_REQUEST, message))
     creatable: set[str] = set(once)
     if not allowed_on_cluster(authorizer, context, AclOperation.CREATE, log_if_denied=False):
-        creatable = allowed_topics(authorizer, context, AclOperation.CREATE, once)
-    refused.extend(
-        _refusal(
-            name,
-            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            denial_text(context, AclOperation.CREATE, ResourceType.TOPIC, name),
-        )
-        for name in once
-        if name not in creatable
+        creatable = yield from allowed_topics(authorizer, context, AclOperation.CREATE, once)
+    pace = Pace()
+    for name in once:
+        if name not in creatable:
+            reason = denial_text(context, AclOperation.CREATE, ResourceType.TOPIC, name)
+            refused.append(_refusal(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, reason))
+        if pace.is_reached():
+            yield
+    describable = yield from allowed_topics(
+        authorizer, context, AclOperation.DESCRIBE_CONFIGS, creatable, log_if_denied=False
     )
-    describable = allowed_topics(authorizer, context, AclOperation.DESCRIBE_CONFIGS, creatable, log_if_denied=False)
-    topics = [topic for topic in request.topics if topic.name in creatable]
+    return _Selection([topic for topic in request.topics if topic.name in creatable], describable, refused)
+
+
+def _submit(
+    controller: QuorumController, context: RequestContext, request: CreateTopicsRequest, selection: _Selection
+) -> Deferred[CreateTopicsResponse]:
+    topics, describable, refused = selection
 
     def decide() -> Steps[ControllerResult[CreateTopicsResponse]]:
         allowance = controller.mutation_quotas.allowance(context, strict_since=_KNOWS_QUOTAS_SINCE)

@@ -21,13 +21,13 @@ from barnabas.controller.apis.request_checks import (
     split_duplicates,
 )
 from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.decision_steps import Pace, Steps
 from barnabas.controller.topic_deletion import UNKNOWN_TOPIC_ID
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.security.authorizer.denial import denial_error
 
 if TYPE_CHECKING:
-    from barnabas.controller.decision_steps import Steps
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
     from barnabas.security.authorizer.authorizer import Authorizer
@@ -56,7 +56,8 @@ def handle(
     def decide() -> Steps[ControllerResult[DeleteTopicsResponse]]:
         if not controller.config.delete_topic_enable:
             raise _deletion_disabled(context.api_version)
-        selection = _Selection(controller, context, authorizer, request)
+        selection = _Selection(controller, context)
+        yield from selection.select(authorizer, request)
         allowance = controller.mutation_quotas.allowance(context, strict_since=_KNOWS_QUOTAS_SINCE)
         result = yield from controller.replication.delete_topics(selection.names_by_id, allowance)
         done = [_result(selection.names_by_id[i], i, error) for i, error in result.response.items()]
@@ -76,30 +77,32 @@ def error_response(request: DeleteTopicsRequest, error: ApiException) -> DeleteT
 class _Selection:
     """Which topics go (``names_by_id``) and who is refused why."""
 
-    def __init__(
-        self,
-        controller: QuorumController,
-        context: RequestContext,
-        authorizer: Authorizer,
-        request: DeleteTopicsRequest,
-    ) -> None:
+    def __init__(self, controller: QuorumController, context: RequestContext) -> None:
         self.refused: list[DeletableTopicResult] = []
         self.names_by_id: dict[Uuid, str] = {}
         self._context = context
         self._topics = controller.state.image.topics
         self._is_audit_protected = controller.config.protect_access_audit
+        self._pace = Pace()
+
+    def select(self, authorizer: Authorizer, request: DeleteTopicsRequest) -> Steps[None]:
+        context = self._context
         names, ids, duplicate_ids = self._distinct(request)
         known = {i: topic.name for i in ids if (topic := self._topics.by_id.get(i)) is not None}
         for unknown in ids:
             if unknown not in known:
                 self._refuse(None, unknown, UNKNOWN_TOPIC_ID)
+            if self._pace.is_reached():
+                yield
         everybody = {*names, *known.values()}
         if allowed_on_cluster(authorizer, context, AclOperation.DELETE, log_if_denied=False):
             describable = deletable = everybody
         else:
-            describable = allowed_topics(authorizer, context, AclOperation.DESCRIBE, everybody)
-            deletable = allowed_topics(authorizer, context, AclOperation.DELETE, everybody)
+            describable = yield from allowed_topics(authorizer, context, AclOperation.DESCRIBE, everybody)
+            deletable = yield from allowed_topics(authorizer, context, AclOperation.DELETE, everybody)
         for topic_id, name in known.items():
+            if self._pace.is_reached():
+                yield
             if name not in deletable and name not in describable:
                 self._refuse(None, topic_id, self._denied(AclOperation.DESCRIBE, str(topic_id)))
             elif name not in deletable:
@@ -108,7 +111,7 @@ class _Selection:
                 self._refuse(name, topic_id, _PROTECTED)
             else:
                 self.names_by_id[topic_id] = name
-        self._select_names(names, describable, deletable, duplicate_ids)
+        yield from self._select_names(names, describable, deletable, duplicate_ids)
 
     def _distinct(self, request: DeleteTopicsRequest) -> tuple[dict[str, None], dict[Uuid, None], set[Uuid]]:
         provided_names = list(request.topic_names)
@@ -135,8 +138,10 @@ class _Selection:
 
     def _select_names(
         self, names: dict[str, None], describable: set[str], deletable: set[str], duplicate_ids: set[Uuid]
-    ) -> None:
+    ) -> Steps[None]:
         for name in names:
+            if self._pace.is_reached():
+                yield
             topic = self._topics.get(name)
             if name not in describable:
                 self._refuse(name, Uuid.ZERO, self._denied(AclOperation.DESCRIBE, name))

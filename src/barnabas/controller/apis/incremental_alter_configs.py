@@ -6,13 +6,16 @@ Levels of this process's loggers need CLUSTER_ACTION, as on Kafka's controllers.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiError, ApiException
 from barnabas.common.resource import CLUSTER_NAME, ResourceType
 from barnabas.controller.apis.alter_configs_checks import DUPLICATE_RESOURCE, denial
 from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.decision_steps import Pace, Steps
+from barnabas.controller.prepared_decision import PreparedDecision, prepared
 from barnabas.metadata.alter_configs_results import resource_answer
 from barnabas.metadata.config_descriptions import other_node_problem
 from barnabas.metadata.config_operations import ConfigOperation
@@ -29,7 +32,6 @@ from barnabas.security.authorizer.denial import denial_error
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from barnabas.controller.decision_steps import Steps
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
     from barnabas.security.authorizer.authorizer import Authorizer
@@ -45,16 +47,35 @@ ACL = (
 )
 
 
+class _Selection(NamedTuple):
+    """What may be changed, and what is answered already."""
+
+    changes: dict[ConfigResource, list[ConfigOperation]]
+    refused: list[AlterConfigsResourceResponse]
+
+
 def handle(
     controller: QuorumController,
     context: RequestContext,
     request: IncrementalAlterConfigsRequest,
     authorizer: Authorizer,
-) -> Deferred[IncrementalAlterConfigsResponse]:
+) -> Deferred[IncrementalAlterConfigsResponse] | PreparedDecision[IncrementalAlterConfigsResponse]:
+    return prepared(_select(controller, context, request, authorizer), partial(_submit, controller, context, request))
+
+
+def _select(
+    controller: QuorumController,
+    context: RequestContext,
+    request: IncrementalAlterConfigsRequest,
+    authorizer: Authorizer,
+) -> Steps[_Selection]:
     counts = Counter(ConfigResource(r.resource_type, r.resource_name) for r in request.resources)
-    refused = []
+    refused: list[AlterConfigsResourceResponse] = []
     changes: dict[ConfigResource, list[ConfigOperation]] = {}
+    pace = Pace()
     for requested in request.resources:
+        if pace.is_reached():
+            yield
         resource = ConfigResource(requested.resource_type, requested.resource_name)
         if counts[resource] > 1:
             refused.append(_result(resource, DUPLICATE_RESOURCE))
@@ -69,6 +90,16 @@ def handle(
             refused.append(_result(resource, denied))
             continue
         changes[resource] = operations
+    return _Selection(changes, refused)
+
+
+def _submit(
+    controller: QuorumController,
+    context: RequestContext,
+    request: IncrementalAlterConfigsRequest,
+    selection: _Selection,
+) -> Deferred[IncrementalAlterConfigsResponse]:
+    changes, refused = selection
 
     def decide() -> Steps[ControllerResult[IncrementalAlterConfigsResponse]]:
         result = yield from controller.configs.incremental_alter_configs(

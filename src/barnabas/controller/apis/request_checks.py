@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
 from barnabas.common.resource import CLUSTER_NAME, ResourceType
+from barnabas.controller.decision_steps import Pace, Steps
 from barnabas.security.authorizer.denial import denial_error
 
 if TYPE_CHECKING:
@@ -51,12 +52,15 @@ def allowed_topics(
     names: Iterable[str],
     *,
     log_if_denied: bool = True,
-) -> set[str]:
-    return {
-        name
-        for name in names
-        if authorizer.authorize(context, operation, ResourceType.TOPIC, name, log_if_denied=log_if_denied)
-    }
+) -> Steps[set[str]]:
+    allowed = set()
+    pace = Pace()
+    for name in names:
+        if authorizer.authorize(context, operation, ResourceType.TOPIC, name, log_if_denied=log_if_denied):
+            allowed.add(name)
+        if pace.is_reached():
+            yield
+    return allowed
 
 
 def split_duplicates(names: Iterable[str]) -> tuple[dict[str, None], dict[str, None]]:

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.common.long_response import LongAnswer
-from barnabas.controller.prepared_decision import PreparedDecision
+from barnabas.controller.prepared_decision import PreparedDecision, within
 from barnabas.network.api_handler import ApiHandler, HandlerTable
 from barnabas.network.stepped_responses import worked_out
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
@@ -119,15 +119,18 @@ class ControllerHandlers(HandlerTable):
         return known
 
 
-def _handle(module: Any, controller: QuorumController, request: Any, access: Access) -> Deferred[Any]:
+def _handle(
+    module: Any, controller: QuorumController, request: Any, access: Access
+) -> Deferred[Any] | PreparedDecision[Any]:
     call_id = access.context.call_id
     if call_id is None:
-        return cast("Deferred[Any]", module.handle(controller, access.context, request, DeclaredRights(access)))
-    controller.calls.begin(call_id, access.context.api_version)
-    try:
-        return cast("Deferred[Any]", module.handle(controller, access.context, request, DeclaredRights(access)))
-    finally:
-        controller.calls.end()
+        return cast(
+            "Deferred[Any] | PreparedDecision[Any]",
+            module.handle(controller, access.context, request, DeclaredRights(access)),
+        )
+    in_call = partial(controller.calls.deciding_for, (call_id, access.context.api_version))
+    with in_call():
+        return within(in_call, module.handle(controller, access.context, request, DeclaredRights(access)))
 
 
 async def _decide_with_policies(
@@ -136,14 +139,19 @@ async def _decide_with_policies(
     def rehearse(stand_in: Any) -> None:
         only_validates, request.validate_only = request.validate_only, True
         try:
-            module.handle(stand_in, access.context, request, _UnheardRights(access))
+            decision = module.handle(stand_in, access.context, request, _UnheardRights(access))
+            if isinstance(decision, PreparedDecision):
+                while decision.work.advance():
+                    pass
+                decision.decide()
         finally:
             request.validate_only = only_validates
 
     session = await policies.settle(rehearse, controller, access.context.principal)
-    with policies.gate.opened(session):
-        answer = _wait_for(_handle(module, controller, request, access))
-    return await answer if isinstance(answer, asyncio.Future) else answer
+    is_open = partial(policies.gate.opened, session)
+    with is_open():
+        answer = _wait_for(within(is_open, _handle(module, controller, request, access)))
+    return await answer if isinstance(answer, Awaitable) else answer
 
 
 class DeclaredRights(Authorizer):

@@ -179,6 +179,21 @@ def test_a_likely_typo_is_in_the_log(world: World, caplog: pytest.LogCaptureFixt
     )
 
 
+def test_who_may_not_alter_client_metrics_writes_no_line_about_them(caplog: pytest.LogCaptureFixture) -> None:
+    """A client without a right wrote a line for each of 10,000 names, as often as it liked."""
+    subscriptions = [(CLIENT_METRICS, f"m{number}", ("interval.ms", SET, "5000")) for number in range(300)]
+    World().ask(alter(*subscriptions))
+    assert [record for record in caplog.records if "client-metrics" in record.getMessage()] == []
+
+
+def test_many_client_metrics_are_one_line(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.ask(alter(*((CLIENT_METRICS, f"m{number}", ("interval.ms", SET, "5000")) for number in range(300))))
+    assert [record.getMessage() for record in caplog.records] == [
+        "User:ANONYMOUS alters the client-metrics subscription m0 and 299 more: it is stored, but brokers of ours "
+        "collect no metrics of clients"
+    ]
+
+
 def test_thousands_of_unknown_settings_are_a_few_lines(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.ask(alter((BROKER, "", *((f"odd.{number}", SET, "1") for number in range(5_000)))))
     assert len(caplog.records) == 11
