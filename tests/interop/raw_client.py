@@ -5,13 +5,15 @@ from __future__ import annotations
 import socket
 from itertools import count
 from struct import Struct
-from typing import Any
+from typing import Any, TypeVar
 
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.headers import RequestHeader, ResponseHeader, request_header_version, response_header_version
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from barnabas.protocol.schema import Message
+from barnabas.protocol.schema import Message, Request
+
+R = TypeVar("R", bound=Message)
 
 _SIZE = Struct(">i")
 
@@ -26,7 +28,7 @@ class RawClient:
         self._correlation_ids = count(1)
         self._expected: list[tuple[type[Message], ApiKey, int]] = []
 
-    def send(self, request: Message, version: int) -> None:
+    def send(self, request: Request[Message], version: int) -> None:
         """Send without waiting; ``receive`` gives the answers in order."""
         key = ApiKey(request.API_KEY)
         header = RequestHeader(
@@ -37,7 +39,7 @@ class RawClient:
         )
         frame = header.encode(request_header_version(key, version)) + request.encode(version)
         self._socket.sendall(_SIZE.pack(len(frame)) + frame)
-        self._expected.append((_response_type(request), key, version))
+        self._expected.append((request.response_type(), key, version))
 
     def receive(self) -> Any:
         response_type, key, version = self._expected.pop(0)
@@ -46,11 +48,13 @@ class RawClient:
         _, position = ResponseHeader.read(frame, 0, response_header_version(key, version))
         return response_type.decode(frame, version, position)
 
-    def call(self, request: Message, version: int | None = None) -> Any:
+    def call(self, request: Request[R], version: int | None = None) -> R:
         self.send(request, API_TABLE[ApiKey(request.API_KEY)].highest if version is None else version)
-        return self.receive()
+        response = self.receive()
+        assert isinstance(response, request.response_type())
+        return response
 
-    def exchange(self, request: Message, version: int) -> bytes:
+    def exchange(self, request: Request[Message], version: int) -> bytes:
         """Send, and return the answer's frame undecoded."""
         self.send(request, version)
         self._expected.pop(0)
@@ -80,11 +84,3 @@ class RawClient:
                 raise ConnectionError("the peer closed the connection")
             chunks += chunk
         return bytes(chunks)
-
-
-def _response_type(request: Message) -> type[Message]:
-    from importlib import import_module
-
-    module = import_module(type(request).__module__)
-    response: type[Message] = getattr(module, type(request).__name__.replace("Request", "Response"))
-    return response

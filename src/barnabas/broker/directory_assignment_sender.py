@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.protocol.messages.assign_replicas_to_dirs import (
@@ -78,7 +78,7 @@ class DirectoryAssignmentSender:
             broker_id=self._broker_id, broker_epoch=self._broker_epoch(), directories=_directories(wanted)
         )
         try:
-            response = cast("AssignReplicasToDirsResponse", await self._controller.send(request))
+            response = await self._controller.send(request)
             if response.error_code:
                 raise ApiException(ErrorCode(response.error_code))
         except ApiException as error:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum, auto
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from barnabas.common.errors import ErrorCode, invariant
 
@@ -115,12 +115,15 @@ class Call:
         self.has_expired = False
 
 
-class ForwardingQueue:
+C = TypeVar("C", bound=Call)
+
+
+class ForwardingQueue(Generic[C]):
     def __init__(self, *, lanes_max: int = LANES_MAX, limit_ms: int = LIMIT_MS) -> None:
         self._lanes_max = lanes_max
         self._limit_ms = limit_ms
-        self._waiting: deque[Call] = deque()
-        self._in_flight: dict[int, Call] = {}
+        self._waiting: deque[C] = deque()
+        self._in_flight: dict[int, C] = {}
         self._count = 0
         self._not_before_ms = 0
 
@@ -133,7 +136,7 @@ class ForwardingQueue:
     def in_flight(self) -> int:
         return len(self._in_flight)
 
-    def add(self, call: Call, now_ms: int, timeout_ms: int | None = None) -> None:
+    def add(self, call: C, now_ms: int, timeout_ms: int | None = None) -> None:
         """``timeout_ms`` is the sender's own, if it has one; the limit holds all the same."""
         limit = self._limit_ms
         if timeout_ms is not None and timeout_ms > 0:
@@ -144,7 +147,7 @@ class ForwardingQueue:
         self._count += 1
         self._waiting.append(call)
 
-    def next_to_send(self, now_ms: int) -> Call | None:
+    def next_to_send(self, now_ms: int) -> C | None:
         """For a controller that is known; None while there is nothing to send, or no lane for it."""
         if now_ms < self._not_before_ms or len(self._in_flight) >= self._lanes_max:
             return None
@@ -160,7 +163,7 @@ class ForwardingQueue:
 
     def completed(
         self,
-        call: Call,
+        call: C,
         now_ms: int,
         attempt: Attempt,
         error: ErrorCode = ErrorCode.NONE,
@@ -190,7 +193,7 @@ class ForwardingQueue:
         self._waiting.insert(place, call)
         return verdict
 
-    def expired(self, now_ms: int) -> list[Call]:
+    def expired(self, now_ms: int) -> list[C]:
         """Calls whose limit has passed, waiting or in flight, each once: REQUEST_TIMED_OUT."""
         late = [call for call in self._waiting if now_ms >= call.deadline_ms]
         for call in late:
@@ -201,7 +204,7 @@ class ForwardingQueue:
             call.has_expired = True
         return late
 
-    def withdraw(self, call: Call) -> None:
+    def withdraw(self, call: C) -> None:
         """Nobody waits for it any more. What is in flight comes to its end."""
         if not call.is_in_flight and call in self._waiting:
             self._waiting.remove(call)

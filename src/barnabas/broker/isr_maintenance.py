@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from barnabas.broker.replication.isr_changes import IsrChanges
 from barnabas.broker.replication.leader_replica import IsrStats, LeaderReplica
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from barnabas.common.clock import Clock
     from barnabas.metadata.image.cluster import ClusterImage
     from barnabas.metadata.image.partition_registration import PartitionRegistration
-    from barnabas.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+    from barnabas.protocol.messages.alter_partition import AlterPartitionRequest
 
 __all__ = ["LeaderReplicas"]
 
@@ -166,7 +166,7 @@ class LeaderReplicas:
         """Whether the next request may go at once."""
         try:
             log.info("asking for these ISRs: %s", self._changes.asked())
-            response = cast("AlterPartitionResponse", await self._controller.send(request))
+            response = await self._controller.send(request)
         except ApiException as error:
             self._changes.failed()
             self._tell(error.code)

@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import logging
 from enum import Enum, auto
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from barnabas.broker.replication.directory_reports import DirectoryReports
 from barnabas.broker.session_lease import SessionLease
@@ -21,7 +21,6 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from barnabas.protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
-    BrokerRegistrationResponse,
     Feature,
     Listener,
 )
@@ -165,7 +164,7 @@ class BrokerLifecycle:
 
     async def _try_register(self, request: BrokerRegistrationRequest) -> ErrorCode:
         try:
-            response = cast("BrokerRegistrationResponse", await self._controller.send(request))
+            response = await self._controller.send(request)
         except ApiException as error:
             return error.code
         if response.error_code == ErrorCode.NONE:
@@ -209,7 +208,7 @@ class BrokerLifecycle:
         now_s = asyncio.get_running_loop().time
         sent_s = now_s()
         try:
-            response = cast("BrokerHeartbeatResponse", await self._controller.send(request))
+            response = await self._controller.send(request)
         except ApiException as error:
             log.info("no answer to a heartbeat: %s", error)
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -10,10 +10,12 @@ if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
     from barnabas.common.topic_partition import TopicPartition
     from barnabas.metadata.image.configs import ConfigResource
-    from barnabas.protocol.schema import Message
+    from barnabas.protocol.schema import Message, Request
     from barnabas.security.request_context import RequestContext
 
 __all__ = ["ControllerChannel", "DynamicSettings", "OtherBrokers", "ReplicaFetchers"]
+
+R = TypeVar("R", bound="Message")
 
 
 class ControllerChannel(Protocol):
@@ -27,7 +29,7 @@ class ControllerChannel(Protocol):
         """
         ...
 
-    async def send(self, request: Message) -> Message:
+    async def send(self, request: Request[R]) -> R:
         """A request of the broker's own (heartbeats, producer ids)."""
         ...
 
@@ -53,7 +55,7 @@ class DynamicSettings(Protocol):
 class OtherBrokers(Protocol):
     """The way to the other brokers of the cluster."""
 
-    async def ask(self, broker_id: int, request: Message) -> Message:
+    async def ask(self, broker_id: int, request: Request[R]) -> R:
         """Its answer, to this broker. Raises BROKER_NOT_AVAILABLE with the reason."""
         ...
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ class ProducerIdAllocator:
 
     async def _next_block(self) -> None:
         request = AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self._broker_epoch())
-        response = cast("AllocateProducerIdsResponse", await self._controller.send(request))
+        response = await self._controller.send(request)
         if response.error_code:
             raise ApiException(
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,

@@ -8,8 +8,8 @@ every reader of that log does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from barnabas.clients.client_config import Address
 from barnabas.clients.errors import ClientError, RemoteProtocolError
@@ -32,7 +32,8 @@ from barnabas.protocol.records.snapshot_header_record import SnapshotHeaderRecor
 from barnabas.raft.control_records import read_control_records
 
 if TYPE_CHECKING:
-    from barnabas.protocol.schema import Message
+    from barnabas.protocol.messages.fetch import LeaderIdAndEpoch, NodeEndpoint, PartitionData
+    from barnabas.protocol.schema import Message, Request
 
 __all__ = ["MetadataLogClient", "NoLeader", "NotAllowed"]
 
@@ -45,8 +46,13 @@ _LOOK_ELSEWHERE = frozenset(
     {ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER}
 )
 
-Ask = Callable[[Address | None, "Message"], Awaitable[Any]]
-"""Sends a request to a node, or to any controller that is known. Raises ClientError."""
+R = TypeVar("R", bound="Message")
+
+
+class Ask(Protocol):
+    """Sends a request to a node, or to any controller that is known. Raises ClientError."""
+
+    async def __call__(self, address: Address | None, request: Request[R], /) -> R: ...
 
 
 class NoLeader(ClientError, Transient):
@@ -96,7 +102,7 @@ class MetadataLogClient:
                 await asyncio.sleep(_RETRY_S)
         return self._loader.image
 
-    async def _fetch(self) -> Any:
+    async def _fetch(self) -> PartitionData | None:
         """The leader's answer; None when there is no leader now, or another one than we knew."""
         for _ in range(_HOPS_MAX):
             try:
@@ -116,7 +122,7 @@ class MetadataLogClient:
                 break
         return None
 
-    def _follow(self, current: Any, endpoints: Any) -> None:
+    def _follow(self, current: LeaderIdAndEpoch | None, endpoints: Iterable[NodeEndpoint]) -> None:
         self._leader = None
         if current is None:
             return
@@ -125,7 +131,7 @@ class MetadataLogClient:
             if endpoint.node_id == current.leader_id:
                 self._leader = Address(endpoint.host, endpoint.port)
 
-    async def _take(self, partition: Any) -> None:
+    async def _take(self, partition: PartitionData) -> None:
         snapshot, diverging = partition.snapshot_id, partition.diverging_epoch
         if diverging is not None and diverging.epoch >= 0:
             raise RemoteProtocolError(f"the log of {self._leader} lacks what was committed at {self._next_offset}")
@@ -190,9 +196,9 @@ def _committed(batch: BatchView) -> CommittedBatch:
     )
 
 
-def _snapshot_records(data: bytes) -> tuple[list[Any], int]:
+def _snapshot_records(data: bytes) -> tuple[list[Message], int]:
     """The records, and when the last one of the log that is in them was appended."""
-    records: list[Any] = []
+    records: list[Message] = []
     time_ms = 0
     for batch in iter_batches(data):
         batch.ensure_valid()

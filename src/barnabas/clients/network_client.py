@@ -12,7 +12,7 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas import __version__
 from barnabas.clients.errors import (
@@ -30,10 +30,12 @@ from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 
 if TYPE_CHECKING:
     from barnabas.clients.client_config import Address, ClientConfig
-    from barnabas.protocol.schema import Message
+    from barnabas.protocol.schema import Message, Request
     from barnabas.security.sasl.sasl_client import SaslClient
 
 __all__ = ["NetworkClient"]
+
+R = TypeVar("R", bound="Message")
 
 
 class NetworkClient:
@@ -96,7 +98,7 @@ class NetworkClient:
         if not task.cancelled() and task.exception() is None:
             self._connections[address] = task.result()
 
-    async def request(self, message: Message, *, version: int | None = None, timeout_s: float | None = None) -> Any:
+    async def request(self, message: Request[R], *, version: int | None = None, timeout_s: float | None = None) -> R:
         """Ask a bootstrap server; see ``NodeConnection.request``."""
         connection = await self.connect()
         return await connection.request(message, version=version, timeout_s=timeout_s)
@@ -206,7 +208,7 @@ async def _versions(connection: NodeConnection) -> Mapping[int, SupportedVersion
     raise RemoteProtocolError(f"{connection.address} does not tell its versions: {name} ({response.error_code})")
 
 
-def _set_options(sock: Any, config: ClientConfig) -> None:
+def _set_options(sock: socket.socket | None, config: ClientConfig) -> None:
     if sock is None:
         return
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -10,10 +10,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
-from functools import cache
-from importlib import import_module
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast, overload
 
 from barnabas.clients.errors import (
     AuthenticationFailed,
@@ -32,11 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from barnabas.clients.client_config import Address
-    from barnabas.protocol.schema import Message
+    from barnabas.protocol.schema import Message, Request
 
 __all__ = ["NodeConnection", "ResponseReader", "SupportedVersions"]
 
-ResponseReader: TypeAlias = "Callable[[bytearray, int, int], Any]"
+T = TypeVar("T")
+R = TypeVar("R", bound="Message")
+ResponseReader: TypeAlias = "Callable[[bytearray, int, int], T]"
 """What makes an answer of a frame, the version and the place where the body begins; it may keep the frame."""
 
 _SIZE = Struct(">i")
@@ -59,7 +59,7 @@ class _Expected:
         correlation_id: int,
         api_key: ApiKey,
         version: int,
-        read: ResponseReader,
+        read: ResponseReader[object],
         future: asyncio.Future[Any],
     ) -> None:
         self.correlation_id = correlation_id
@@ -127,14 +127,29 @@ class NodeConnection(asyncio.BufferedProtocol):
             )
         return version
 
+    @overload
+    async def request(
+        self, message: Request[R], *, version: int | None = None, timeout_s: float | None = None, read: None = None
+    ) -> R: ...
+
+    @overload
     async def request(
         self,
-        message: Message,
+        message: Request[Message],
         *,
         version: int | None = None,
         timeout_s: float | None = None,
-        read: ResponseReader | None = None,
-    ) -> Any:
+        read: ResponseReader[T],
+    ) -> T: ...
+
+    async def request(
+        self,
+        message: Request[Message],
+        *,
+        version: int | None = None,
+        timeout_s: float | None = None,
+        read: ResponseReader[object] | None = None,
+    ) -> object:
         """Send a request and give its response, whatever error code is in it.
 
         ``version`` is chosen unless given. ``read`` may put off the decoding of an answer that can be very large.
@@ -142,21 +157,17 @@ class NodeConnection(asyncio.BufferedProtocol):
         """
         if self._log_in_again is not None:
             await self._keep_session(self._log_in_again)
-        return await self.exchange(message, version=version, timeout_s=timeout_s, read=read)
+        if version is None:
+            version = self.version_of(message.API_KEY)
+        await self._can_write.wait()
+        return await self._start(message, version, timeout_s, read or message.response_type().decode)
 
-    async def exchange(
-        self,
-        message: Message,
-        *,
-        version: int | None = None,
-        timeout_s: float | None = None,
-        read: ResponseReader | None = None,
-    ) -> Any:
+    async def exchange(self, message: Request[R], *, version: int | None = None) -> R:
         """A request that does not wait for a session to be renewed: what logging in is made of."""
         if version is None:
             version = self.version_of(message.API_KEY)
         await self._can_write.wait()
-        return await self.start(message, version=version, timeout_s=timeout_s, read=read)
+        return await self.start(message, version=version)
 
     async def ready(self) -> None:
         """Wait until ``start`` may be called: the session is fresh, and the socket takes more. Raises a ClientError."""
@@ -164,14 +175,17 @@ class NodeConnection(asyncio.BufferedProtocol):
             await self._keep_session(self._log_in_again)
         await self._can_write.wait()
 
-    def start(
-        self, message: Message, *, version: int, timeout_s: float | None = None, read: ResponseReader | None = None
-    ) -> asyncio.Future[Any]:
+    def start(self, message: Request[R], *, version: int, timeout_s: float | None = None) -> asyncio.Future[R]:
         """Send a request now, so that requests go out in the order of these calls, and give what its response will be.
 
         For who keeps several under way; all others use ``request``. Raises Disconnected.
         """
-        future: asyncio.Future[Any] = self._loop.create_future()
+        return self._start(message, version, timeout_s, message.response_type().decode)
+
+    def _start(
+        self, message: Request[Message], version: int, timeout_s: float | None, read: ResponseReader[T]
+    ) -> asyncio.Future[T]:
+        future: asyncio.Future[T] = self._loop.create_future()
         expected = self._expect(message, version, read, future)
         limit = self._request_timeout_s if timeout_s is None else timeout_s
         timer = self._loop.call_later(limit, self._time_out, expected, limit)
@@ -191,7 +205,7 @@ class NodeConnection(asyncio.BufferedProtocol):
         timer = self._loop.call_at(due_s, self._check_silence, expected, limit_s, since_s)
         expected.future.add_done_callback(lambda _: timer.cancel())
 
-    def tell(self, message: Message, *, version: int) -> None:
+    def tell(self, message: Request[Message], *, version: int) -> None:
         """Send a request that is never answered: Produce with acks=0. Raises Disconnected."""
         self._write(message, version)
 
@@ -217,16 +231,14 @@ class NodeConnection(asyncio.BufferedProtocol):
             await asyncio.wait([self._lost], timeout=1)
 
     def _expect(
-        self, message: Message, version: int, read: ResponseReader | None, future: asyncio.Future[Any]
+        self, message: Request[Message], version: int, read: ResponseReader[T], future: asyncio.Future[T]
     ) -> _Expected:
         correlation_id = self._write(message, version)
-        expected = _Expected(
-            correlation_id, ApiKey(message.API_KEY), version, read or _response_type(type(message)).decode, future
-        )
+        expected = _Expected(correlation_id, ApiKey(message.API_KEY), version, read, future)
         self._expected.append(expected)
         return expected
 
-    def _write(self, message: Message, version: int) -> int:
+    def _write(self, message: Request[Message], version: int) -> int:
         transport = self._transport
         if self._ended is not None or transport is None:
             raise Disconnected(f"the connection to {self.address} is closed") from self._ended
@@ -329,13 +341,6 @@ _UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
 
 def _is_unsupported_version(frame: bytearray, position: int) -> bool:
     return frame[position : position + 2] == _UNSUPPORTED_VERSION
-
-
-@cache
-def _response_type(request_type: type[Message]) -> type[Message]:
-    module = import_module(request_type.__module__)
-    response: type[Message] = getattr(module, request_type.__name__.removesuffix("Request") + "Response")
-    return response
 
 
 def _no_kafka(address: Address, size: int) -> ClientError:

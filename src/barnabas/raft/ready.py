@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from barnabas.protocol.schema import Message
+from barnabas.protocol.schema import Message, Request
 from barnabas.raft.election_state import ElectionState
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.raft.voter_set import Endpoint
@@ -111,7 +111,7 @@ class OutboundRequest:
     __slots__ = ("body", "correlation_id", "destination_id", "endpoint", "timeout_ms")
 
     def __init__(
-        self, *, correlation_id: int, destination_id: int, endpoint: Endpoint, body: Message, timeout_ms: int
+        self, *, correlation_id: int, destination_id: int, endpoint: Endpoint, body: Request[Message], timeout_ms: int
     ) -> None:
         self.correlation_id = correlation_id
         self.destination_id = destination_id

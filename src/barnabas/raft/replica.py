@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from barnabas.common.errors import invariant
 from barnabas.protocol.record_batch import BatchView
 from barnabas.protocol.records.kraft_version_record import KRaftVersionRecord
-from barnabas.protocol.schema import Message
+from barnabas.protocol.schema import Message, Request
 from barnabas.raft.batch_accumulator import BatchAccumulator
 from barnabas.raft.control_record_state_machine import BOOTSTRAP_OFFSET, ControlRecordStateMachine
 from barnabas.raft.control_records import (
@@ -238,7 +238,7 @@ class Replica:
 
     # --- sending
 
-    def send(self, destination_id: int, endpoint: Endpoint, body: Message, now_ms: int) -> None:
+    def send(self, destination_id: int, endpoint: Endpoint, body: Request[Message], now_ms: int) -> None:
         correlation_id = self.requests.new_correlation_id()
         self.requests.sent(destination_id, correlation_id, now_ms, endpoint)
         self.outbox.ready.requests.append(

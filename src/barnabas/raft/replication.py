@@ -28,7 +28,7 @@ from barnabas.protocol.messages.fetch_snapshot import (
     SnapshotId,
 )
 from barnabas.protocol.record_batch import BatchView, iter_batches
-from barnabas.protocol.schema import Message
+from barnabas.protocol.schema import Message, Request
 from barnabas.raft.control_records import read_control_records
 from barnabas.raft.epochs import (
     CLUSTER_METADATA_TOPIC,
@@ -235,7 +235,7 @@ def _heard_from_leader(replica: Replica, follower: FollowerState, now_ms: int) -
 # --- requests
 
 
-def _request(replica: Replica, follower: FollowerState, now_ms: int) -> Message:
+def _request(replica: Replica, follower: FollowerState, now_ms: int) -> Request[Message]:
     about_itself = voter_request(replica, follower, now_ms)
     if about_itself is not None:
         return about_itself

@@ -18,7 +18,7 @@ from barnabas.protocol.messages.update_raft_voter import (
     UpdateRaftVoterRequest,
     UpdateRaftVoterResponse,
 )
-from barnabas.protocol.schema import Message
+from barnabas.protocol.schema import Message, Request
 from barnabas.raft.epochs import NOBODY, CommonOutcome, error_of, handle_common_response
 from barnabas.raft.inbound import RaftResponse
 from barnabas.raft.raft_config import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN, RaftConfig
@@ -40,11 +40,11 @@ def own_voter_node(replica: Replica) -> VoterNode | None:
     return voter_node(config) if config.listener_name in config.listeners else None
 
 
-def voter_request(replica: Replica, follower: FollowerState, now_ms: int) -> Message | None:
+def voter_request(replica: Replica, follower: FollowerState, now_ms: int) -> Request[Message] | None:
     """At most one in a fetch timeout, and the first when the follower has heard of its leader for that long."""
     if now_ms < follower.update_deadline_ms:
         return None
-    request: Message | None = None
+    request: Request[Message] | None = None
     if replica.quorum.is_voter:
         request = _update_request(replica) if _is_update_due(replica, follower) else None
     elif _may_join(replica):
@@ -74,7 +74,7 @@ def _may_join(replica: Replica) -> bool:
     )
 
 
-def _join_request(replica: Replica) -> Message:
+def _join_request(replica: Replica) -> Request[Message]:
     config = replica.config
     known = replica.quorum.voters.get(config.node_id)
     if known is not None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Field, Message, Struct, VersionRange, parse_versions
+from barnabas.protocol.schema import Field, Message, Request, Struct, VersionRange, parse_versions
 from tests.unit.protocol.samples import MESSAGES
 
 SPECS_FILE = Path(__file__).parents[2] / "vectors/protocol/message-specs-4.3.1.jsonl.gz"
@@ -41,6 +41,25 @@ def test_a_message_has_the_fields_of_its_specification(cls: type[Message]) -> No
         assert cls.is_flexible(version) == (flexible[0] <= version <= flexible[1])
     common = {struct["name"]: struct["fields"] for struct in spec.get("commonStructs", [])}
     check_struct(cls, spec.get("fields", []), common, versions, cls.__name__)
+
+
+REQUESTS: list[type[Request[Message]]] = [cls for cls in MESSAGES if issubclass(cls, Request)]
+
+
+def test_every_request_of_the_specification_is_declared_as_one() -> None:
+    expected = {name for name in {cls.__name__ for cls in MESSAGES} if SPECS[name].get("type") == "request"}
+    assert {cls.__name__ for cls in REQUESTS} == expected
+
+
+@pytest.mark.parametrize("cls", REQUESTS, ids=lambda cls: cls.__name__)
+def test_a_request_names_the_response_of_its_own_api(cls: type[Request[Message]]) -> None:
+    response = cls.response_type()
+    assert SPECS[response.__name__]["type"] == "response"
+    assert (response.API_KEY, response.MIN_VERSION, response.MAX_VERSION) == (
+        cls.API_KEY,
+        cls.MIN_VERSION,
+        cls.MAX_VERSION,
+    )
 
 
 def check_struct(

@@ -7,7 +7,7 @@ its log levels (C-14). Who asks us needs the right here, and this broker the rig
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException
@@ -90,7 +90,7 @@ async def _with_others(
             include_documentation=request.include_documentation,
         )
         try:
-            return cast("DescribeConfigsResponse", await others.ask(broker_id, question)).results
+            return (await others.ask(broker_id, question)).results
         except ApiException as error:
             return [failed_description(resource, error) for resource in resources]
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replication.follower_replica import FollowerReplica
     from barnabas.broker.replication.replication_quota import ReplicationQuota
     from barnabas.common.topic_partition import TopicPartition
-    from barnabas.protocol.schema import Message
+    from barnabas.protocol.schema import Message, Request
 
 __all__ = ["FETCH_VERSION_MIN", "FetcherConfig", "ReplicaFetcher"]
 
@@ -150,7 +150,7 @@ class ReplicaFetcher:
 
     # --- asking
 
-    def next_request(self, now_ms: int, *, fetch_version: int) -> Message | None:
+    def next_request(self, now_ms: int, *, fetch_version: int) -> Request[Message] | None:
         """What to send now; None before ``wakeup_ms``."""
         if now_ms < self._paused_until_ms:
             return None

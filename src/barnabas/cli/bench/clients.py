@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from barnabas.cli.bench.measurements import latency_document, rate
 from barnabas.cli.bench.options import until_stopped
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from barnabas.clients.client_config import Address
     from barnabas.clients.leader_tracker import ThrottleStatistics
     from barnabas.clients.node_connection import NodeConnection, ResponseReader, SupportedVersions
-    from barnabas.protocol.schema import Message
+    from barnabas.protocol.schema import Message, Request
 
 __all__ = ["Figures", "WatchedNetwork", "measure_requests"]
 
+R = TypeVar("R", bound="Message")
 T = TypeVar("T")
 _GRACE_S = 10.0
 
@@ -36,7 +37,7 @@ class Figures:
     latencies: LatencyHistogram = field(default_factory=LatencyHistogram)
     failure: Exception | None = None
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, object]:
         return {
             "operation": self.what,
             "requests": self.requests,
@@ -101,17 +102,33 @@ class WatchedConnection:
     def version_of(self, api_key: int) -> int:
         return self.connection.version_of(api_key)
 
+    @overload
+    async def request(
+        self, message: Request[R], *, version: int | None = None, timeout_s: float | None = None, read: None = None
+    ) -> R: ...
+
+    @overload
     async def request(
         self,
-        message: Message,
+        message: Request[Message],
         *,
         version: int | None = None,
         timeout_s: float | None = None,
-        read: ResponseReader | None = None,
-    ) -> Any:
+        read: ResponseReader[T],
+    ) -> T: ...
+
+    async def request(
+        self,
+        message: Request[Message],
+        *,
+        version: int | None = None,
+        timeout_s: float | None = None,
+        read: ResponseReader[object] | None = None,
+    ) -> object:
         loop = asyncio.get_running_loop()
         if (rest := self._rests_until - loop.time()) > 0:
             await asyncio.sleep(rest)
+        read = read or message.response_type().decode
         response = await self.connection.request(message, version=version, timeout_s=timeout_s, read=read)
         for_s = getattr(response, "throttle_time_ms", 0) / 1000
         if for_s:

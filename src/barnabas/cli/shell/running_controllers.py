@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.clients.client_config import client_config
 from barnabas.clients.errors import InvalidClientConfig
@@ -14,9 +14,11 @@ from barnabas.common.properties_file import MalformedProperties, read_properties
 if TYPE_CHECKING:
     from barnabas.clients.client_config import Address, ClientConfig
     from barnabas.metadata.image.metadata_image import MetadataImage
-    from barnabas.protocol.schema import Message
+    from barnabas.protocol.schema import Message, Request
 
 __all__ = ["LiveMetadata"]
+
+R = TypeVar("R", bound="Message")
 
 
 class LiveMetadata:
@@ -46,7 +48,7 @@ class LiveMetadata:
         self._runner.run(self._network.close())
         self._runner.close()
 
-    async def _ask(self, address: Address | None, request: Message) -> Any:
+    async def _ask(self, address: Address | None, request: Request[R]) -> R:
         network = self._network
         connection = await (network.connect() if address is None else network.connection_to(address))
         return await connection.request(request)

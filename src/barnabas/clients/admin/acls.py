@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from typing import Any
 
 from barnabas.clients.admin.acl_response import AclAnswer
 from barnabas.clients.admin.errors import AdminError, admin_error
@@ -17,8 +16,13 @@ from barnabas.common.acl import AclBinding, AclBindingFilter, AclOperation, AclP
 from barnabas.common.resource import PatternType, ResourceType
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
-from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from barnabas.protocol.messages.create_acls import AclCreation, AclCreationResult, CreateAclsRequest
+from barnabas.protocol.messages.delete_acls import (
+    DeleteAclsFilter,
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+)
 from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
 
 __all__ = ["AclOperations"]
@@ -86,7 +90,7 @@ class AclOperations(Operations):
     async def _rules(
         self, acl_filter: AclBindingFilter, deadline: Deadline, target: Target
     ) -> AsyncGenerator[AclBinding]:
-        answer: AclAnswer = await self._call(
+        answer = await self._call(
             DescribeAclsRequest(
                 resource_type_filter=acl_filter.resource_type,
                 resource_name_filter=acl_filter.name,
@@ -162,13 +166,14 @@ def _deletion(acl_filter: AclBindingFilter) -> DeleteAclsFilter:
     )
 
 
-def _done(result: Any, binding: AclBinding) -> AdminError | None:
+def _done(result: AclCreationResult, binding: AclBinding) -> AdminError | None:
     return admin_error(result.error_code, result.error_message, binding) if result.error_code else None
 
 
-def _deleted(result: Any, acl_filter: AclBindingFilter) -> tuple[AclBinding, ...] | AdminError:
+def _deleted(result: DeleteAclsFilterResult, acl_filter: AclBindingFilter) -> tuple[AclBinding, ...] | AdminError:
     """One rule that could not be removed fails its filter."""
-    for each in (result, *result.matching_acls):
+    parts: tuple[DeleteAclsFilterResult | DeleteAclsMatchingAcl, ...] = (result, *result.matching_acls)
+    for each in parts:
         if each.error_code:
             return admin_error(each.error_code, each.error_message, acl_filter)
     return tuple(

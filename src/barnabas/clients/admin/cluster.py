@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any
 
 from barnabas.clients.admin.errors import OperationTimedOut
 from barnabas.clients.admin.operations import Operations, refuse_unless
@@ -13,8 +12,12 @@ from barnabas.clients.admin.routing import ANY, Target
 from barnabas.clients.errors import UnsupportedVersion
 from barnabas.common.acl import AclOperation
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
-from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 
 __all__ = ["ClusterDescription", "ClusterOperations", "Node"]
@@ -60,6 +63,7 @@ class ClusterOperations(Operations):
         """Fenced brokers are told from Kafka 4.0 on."""
         deadline = self._deadline(timeout_s)
         endpoint = _CONTROLLERS if self._config.asks_controllers else _BROKERS
+        response: DescribeClusterResponse | MetadataResponse
         try:
             response = await self._call(
                 lambda version: DescribeClusterRequest(
@@ -121,7 +125,7 @@ class ClusterOperations(Operations):
         await self._until_each_broker(shows, deadline, "forgetting the broker")
 
 
-def _description(response: Any, with_operations: bool) -> ClusterDescription:
+def _description(response: DescribeClusterResponse | MetadataResponse, with_operations: bool) -> ClusterDescription:
     nodes = tuple(sorted((_node(each) for each in response.brokers), key=lambda node: node.id))
     return ClusterDescription(
         response.cluster_id,
@@ -131,7 +135,7 @@ def _description(response: Any, with_operations: bool) -> ClusterDescription:
     )
 
 
-def _node(each: Any) -> Node:
-    """From an answer to DescribeCluster, or to Metadata."""
-    node_id = each.broker_id if hasattr(each, "broker_id") else each.node_id
-    return Node(node_id, each.host, each.port, each.rack, getattr(each, "is_fenced", False))
+def _node(broker: DescribeClusterBroker | MetadataResponseBroker) -> Node:
+    if isinstance(broker, DescribeClusterBroker):
+        return Node(broker.broker_id, broker.host, broker.port, broker.rack, broker.is_fenced)
+    return Node(broker.node_id, broker.host, broker.port, broker.rack, False)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.clients.admin.protocol_codes import known
 from barnabas.common.config_codes import AlterConfigOpType, ConfigResourceType, ConfigSource
 from barnabas.common.config_value import ConfigType
+
+if TYPE_CHECKING:
+    from barnabas.protocol.messages.describe_configs import DescribeConfigsResourceResult
 
 __all__ = [
     "AlterConfigOp",
@@ -172,11 +175,18 @@ def _words(value: str | None) -> set[str]:
     return {each.strip() for each in (value or "").split(",") if each.strip()}
 
 
-def config_resource(each: Any) -> ConfigResource:
-    return ConfigResource(known(ConfigResourceType, each.resource_type, ConfigResourceType.UNKNOWN), each.resource_name)
+class _NamesResource(Protocol):
+    """A part of a response that belongs to one resource."""
+
+    resource_type: int
+    resource_name: str
 
 
-def config_entry(entry: Any) -> ConfigEntry:
+def config_resource(part: _NamesResource) -> ConfigResource:
+    return ConfigResource(known(ConfigResourceType, part.resource_type, ConfigResourceType.UNKNOWN), part.resource_name)
+
+
+def config_entry(entry: DescribeConfigsResourceResult) -> ConfigEntry:
     return ConfigEntry(
         entry.name,
         entry.value,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TypeAlias
 
 from barnabas.clients.admin.config_entries import (
     AlterConfigOp,
@@ -26,11 +26,18 @@ from barnabas.clients.errors import UnsupportedVersion
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages import alter_configs as legacy
 from barnabas.protocol.messages import incremental_alter_configs as incremental
-from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResult,
+)
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.schema import Request
 
 __all__ = ["ConfigOperations"]
+
+_AlterConfigsResponse: TypeAlias = incremental.IncrementalAlterConfigsResponse | legacy.AlterConfigsResponse
 
 _DESCRIBED_PER_REQUEST = 250
 _ALTERED_PER_REQUEST = 1000
@@ -196,8 +203,8 @@ class ConfigOperations(Operations):
             found += [ConfigResource.broker_logger(each.node_id) for each in response.brokers]
         if is_asked(ConfigResourceType.CLIENT_METRICS):
             with suppress(*(() if asked else (UnsupportedVersion,))):  # Kafka 3.7 was the first to have any.
-                response = await self._call(ListConfigResourcesRequest(), deadline, api=ApiKey.LIST_CONFIG_RESOURCES)
-                found += [ConfigResource.client_metrics(each.resource_name) for each in response.config_resources]
+                listed = await self._call(ListConfigResourcesRequest(), deadline, api=ApiKey.LIST_CONFIG_RESOURCES)
+                found += [ConfigResource.client_metrics(each.resource_name) for each in listed.config_resources]
         return [each for each in found if is_asked(each.type)]
 
     async def _describe(
@@ -229,7 +236,11 @@ class ConfigOperations(Operations):
         )
 
     async def _alter(
-        self, wanted: Mapping[ConfigResource, object], build: Any, api: ApiKey, deadline: Deadline
+        self,
+        wanted: Mapping[ConfigResource, object],
+        build: Callable[[Sequence[ConfigResource]], Request[_AlterConfigsResponse]],
+        api: ApiKey,
+        deadline: Deadline,
     ) -> Results[ConfigResource, None]:
         values: dict[ConfigResource, None] = {}
         errors: dict[ConfigResource, AdminError] = {}
@@ -289,11 +300,11 @@ def _refuse_bad_ops(resource: ConfigResource, ops: Sequence[AlterConfigOp]) -> N
         )
 
 
-def _done(each: Any) -> AdminError | None:
+def _done(each: incremental.AlterConfigsResourceResponse | legacy.AlterConfigsResourceResponse) -> AdminError | None:
     return admin_error(each.error_code, each.error_message, config_resource(each)) if each.error_code else None
 
 
-def _config(each: Any) -> Config | AdminError:
+def _config(each: DescribeConfigsResult) -> Config | AdminError:
     if each.error_code:
         return admin_error(each.error_code, each.error_message, config_resource(each))
     return Config(config_resource(each), {entry.name: config_entry(entry) for entry in each.configs})

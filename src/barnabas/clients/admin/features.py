@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.operations import Operations, refuse_unless
@@ -15,7 +14,7 @@ from barnabas.clients.admin.routing import ANY, Target, broker
 from barnabas.common.error_code import ErrorCode
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
-from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdatableFeatureResult, UpdateFeaturesRequest
 
 __all__ = ["FeatureMetadata", "FeatureOperations", "FeatureUpdate", "UpgradeType", "VersionRange"]
 
@@ -140,5 +139,5 @@ def _update(name: str, update: FeatureUpdate, version: int) -> FeatureUpdateKey:
     return key
 
 
-def _error(each: Any) -> AdminError:
+def _error(each: UpdatableFeatureResult) -> AdminError:
     return admin_error(each.error_code, each.error_message, each.feature)

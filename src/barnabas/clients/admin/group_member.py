@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.records.consumer_protocol_assignment import ConsumerProtocolAssignment
+
+if TYPE_CHECKING:
+    from barnabas.protocol.messages.consumer_group_describe import Assignment, Member
+    from barnabas.protocol.messages.describe_groups import DescribedGroupMember
 
 __all__ = ["MemberDescription", "classic_member", "consumer_member"]
 
@@ -31,7 +35,7 @@ class MemberDescription:
     rack_id: str | None = None
 
 
-def classic_member(member: Any, protocol_type: str) -> MemberDescription:
+def classic_member(member: DescribedGroupMember, protocol_type: str) -> MemberDescription:
     return MemberDescription(
         member.member_id,
         member.group_instance_id,
@@ -41,7 +45,7 @@ def classic_member(member: Any, protocol_type: str) -> MemberDescription:
     )
 
 
-def consumer_member(member: Any) -> MemberDescription:
+def consumer_member(member: Member) -> MemberDescription:
     return MemberDescription(
         member.member_id,
         member.instance_id,
@@ -69,7 +73,7 @@ def _assignment(data: bytes) -> tuple[TopicPartition, ...] | None:
     )
 
 
-def _partitions(assignment: Any) -> tuple[TopicPartition, ...]:
+def _partitions(assignment: Assignment) -> tuple[TopicPartition, ...]:
     return tuple(
         sorted(
             TopicPartition(each.topic_name, partition)

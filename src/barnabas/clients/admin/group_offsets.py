@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.groups import GroupOperations
-from barnabas.clients.admin.operations import Request, refuse_unless
+from barnabas.clients.admin.operations import refuse_unless
 from barnabas.clients.admin.partitions import by_topic
 from barnabas.clients.admin.results import Results
 from barnabas.clients.admin.routing import Target
@@ -19,11 +18,13 @@ from barnabas.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
 )
 from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
 )
 
 __all__ = ["GroupOffsetOperations", "OffsetAndMetadata"]
@@ -84,7 +85,7 @@ class GroupOffsetOperations(GroupOperations):
             refuse_unless(offset.offset >= 0, f"{partition}: there is no offset {offset.offset}")
         deadline = self._deadline(timeout_s)
 
-        def build(left: Sequence[TopicPartition]) -> Request:
+        def build(left: Sequence[TopicPartition]) -> committing.OffsetCommitRequest:
             return committing.OffsetCommitRequest(
                 group_id=group,
                 topics=[
@@ -108,7 +109,7 @@ class GroupOffsetOperations(GroupOperations):
         """Forget offsets of topics that no member of the group reads."""
         deadline = self._deadline(timeout_s)
 
-        def build(left: Sequence[TopicPartition]) -> Request:
+        def build(left: Sequence[TopicPartition]) -> OffsetDeleteRequest:
             return OffsetDeleteRequest(
                 group_id=group,
                 topics=[
@@ -138,7 +139,7 @@ def _fetched(group: str, partitions: list[TopicPartition] | None) -> OffsetFetch
     return OffsetFetchRequestGroup(group_id=group, topics=topics)
 
 
-def _offsets(group: Any) -> Results[TopicPartition, OffsetAndMetadata] | AdminError:
+def _offsets(group: OffsetFetchResponseGroup) -> Results[TopicPartition, OffsetAndMetadata] | AdminError:
     if group.error_code:
         return admin_error(group.error_code, None, group.group_id)
     values: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -163,7 +164,9 @@ def _committed(partition: int, offset: OffsetAndMetadata) -> committing.OffsetCo
     )
 
 
-def _outcomes(response: Any) -> Iterable[tuple[TopicPartition, AdminError | None]]:
+def _outcomes(
+    response: committing.OffsetCommitResponse | OffsetDeleteResponse,
+) -> Iterable[tuple[TopicPartition, AdminError | None]]:
     for topic in response.topics:
         for each in topic.partitions:
             partition = TopicPartition(topic.name, each.partition_index)

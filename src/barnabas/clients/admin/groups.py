@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.group_member import MemberDescription, classic_member, consumer_member
-from barnabas.clients.admin.operations import Operations, Request, refuse_unless
+from barnabas.clients.admin.operations import Operations, RequestFor, refuse_unless
 from barnabas.clients.admin.protocol_codes import authorized_operations
 from barnabas.clients.admin.results import Listings, Results
 from barnabas.clients.admin.retry import COORDINATOR_MOVED, RETRIED, Deadline
@@ -18,10 +18,12 @@ from barnabas.common.acl import AclOperation
 from barnabas.common.error_code import ErrorCode
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
-from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
-from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from barnabas.protocol.messages.list_groups import ListGroupsRequest
+from barnabas.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from barnabas.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest
+from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity, MemberResponse
+from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
+from barnabas.protocol.schema import Message
 
 __all__ = ["GROUP", "GroupDescription", "GroupListing", "GroupListings", "GroupOperations", "MemberToRemove"]
 
@@ -31,6 +33,8 @@ _NO_SUCH_GROUP = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 _DEAD = "Dead"
 _TELLS_OPERATIONS = 3
 """Older versions of DescribeGroups have no authorized operations; who asks for them is told None."""
+K = TypeVar("K", bound=Hashable)
+R = TypeVar("R", bound=Message)
 V = TypeVar("V")
 
 
@@ -201,16 +205,16 @@ class GroupOperations(Operations):
 
     async def _groups(
         self,
-        part: Sequence[Any],
-        build: Callable[[Sequence[Any]], Request],
-        read: Callable[[Any], Iterable[tuple[Any, V | AdminError]]],
+        part: Sequence[K],
+        build: Callable[[Sequence[K]], RequestFor[R]],
+        read: Callable[[R], Iterable[tuple[K, V | AdminError]]],
         target: Target,
         deadline: Deadline,
         *,
         api: ApiKey,
         at_least: int = 0,
         at_most: int = 32767,
-    ) -> Results[Any, V]:
+    ) -> Results[K, V]:
         """A request to a coordinator. That it has moved is for the caller to see to."""
         return await self._items(
             part, build, read, deadline, api=api, target=target, at_least=at_least, at_most=at_most,
@@ -218,8 +222,11 @@ class GroupOperations(Operations):
         )  # fmt: skip
 
     async def _at_coordinators(
-        self, groups: Iterable[str], ask: Callable[[Sequence[str], Target], Any], deadline: Deadline
-    ) -> Results[str, Any]:
+        self,
+        groups: Iterable[str],
+        ask: Callable[[Sequence[str], Target], Awaitable[Results[str, V]]],
+        deadline: Deadline,
+    ) -> Results[str, V]:
         """Each group at its coordinator."""
         wanted = list(dict.fromkeys(groups))
         refuse_unless(all(wanted), "a group's id must not be empty")
@@ -233,12 +240,16 @@ class GroupOperations(Operations):
         )
 
     async def _at_coordinator(
-        self, group: str, items: Iterable[Any], ask: Callable[[Sequence[Any], Target], Any], deadline: Deadline
-    ) -> Results[Any, Any]:
+        self,
+        group: str,
+        items: Iterable[K],
+        ask: Callable[[Sequence[K], Target], Awaitable[Results[K, V]]],
+        deadline: Deadline,
+    ) -> Results[K, V]:
         """Items of one group at its coordinator."""
         refuse_unless(group, "a group's id must not be empty")
 
-        async def place(left: list[Any]) -> tuple[dict[Any, int], dict[Any, AdminError]]:
+        async def place(left: list[K]) -> tuple[dict[K, int], dict[K, AdminError]]:
             found, errors = await self._router.coordinators(GROUP, [group])
             if group in errors:
                 return {}, dict.fromkeys(left, errors[group])
@@ -254,7 +265,7 @@ class GroupOperations(Operations):
         )
 
 
-def _listing(each: Any) -> GroupListing:
+def _listing(each: ListedGroup) -> GroupListing:
     return GroupListing(
         each.group_id,
         each.protocol_type,
@@ -263,7 +274,7 @@ def _listing(each: Any) -> GroupListing:
     )
 
 
-def _consumer_group(each: Any, with_operations: bool) -> GroupDescription | AdminError:
+def _consumer_group(each: DescribedConsumerGroup, with_operations: bool) -> GroupDescription | AdminError:
     if each.error_code:
         return admin_error(each.error_code, each.error_message, each.group_id)
     return GroupDescription(
@@ -279,7 +290,7 @@ def _consumer_group(each: Any, with_operations: bool) -> GroupDescription | Admi
     )
 
 
-def _classic_group(each: Any, with_operations: bool) -> GroupDescription | AdminError:
+def _classic_group(each: DescribedGroup, with_operations: bool) -> GroupDescription | AdminError:
     if each.error_code:
         return admin_error(each.error_code, each.error_message, each.group_id)
     if each.group_state == _DEAD and not each.members:
@@ -305,7 +316,7 @@ def _identity(member: MemberToRemove, reason: str | None) -> MemberIdentity:
     )
 
 
-def _meant(each: Any, members: Sequence[MemberToRemove]) -> list[MemberToRemove]:
+def _meant(each: MemberResponse, members: Sequence[MemberToRemove]) -> list[MemberToRemove]:
     return [
         member
         for member in members
@@ -314,5 +325,5 @@ def _meant(each: Any, members: Sequence[MemberToRemove]) -> list[MemberToRemove]
     ]
 
 
-def _done(each: Any) -> AdminError | None:
+def _done(each: DeletableGroupResult) -> AdminError | None:
     return admin_error(each.error_code, None, each.group_id) if each.error_code else None

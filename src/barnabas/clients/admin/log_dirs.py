@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from barnabas.clients.admin.errors import AdminError, admin_error
-from barnabas.clients.admin.operations import Operations, Request, refuse_unless
+from barnabas.clients.admin.operations import Operations, refuse_unless
 from barnabas.clients.admin.partitions import by_topic
 from barnabas.clients.admin.results import Results
 from barnabas.clients.admin.retry import RETRIED
@@ -17,10 +16,15 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
+    AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from barnabas.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from barnabas.protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResult,
+)
 
 __all__ = ["LogDirDescription", "LogDirOperations", "ReplicaInfo", "TopicPartitionReplica"]
 
@@ -121,7 +125,7 @@ class LogDirOperations(Operations):
         return Results(values, errors)
 
 
-def _description(each: Any) -> LogDirDescription:
+def _description(each: DescribeLogDirsResult) -> LogDirDescription:
     return LogDirDescription(
         {
             TopicPartition(topic.name, partition.partition_index): ReplicaInfo(
@@ -137,7 +141,9 @@ def _description(each: Any) -> LogDirDescription:
     )
 
 
-def _moves(replicas: Sequence[TopicPartitionReplica], moves: Mapping[TopicPartitionReplica, str]) -> Request:
+def _moves(
+    replicas: Sequence[TopicPartitionReplica], moves: Mapping[TopicPartitionReplica, str]
+) -> AlterReplicaLogDirsRequest:
     by_path: dict[str, list[TopicPartition]] = {}
     for each in replicas:
         by_path.setdefault(moves[each], []).append(TopicPartition(each.topic, each.partition))
@@ -155,5 +161,5 @@ def _moves(replicas: Sequence[TopicPartitionReplica], moves: Mapping[TopicPartit
     )
 
 
-def _done(each: Any, replica: TopicPartitionReplica) -> AdminError | None:
+def _done(each: AlterReplicaLogDirPartitionResult, replica: TopicPartitionReplica) -> AdminError | None:
     return admin_error(each.error_code, None, replica) if each.error_code else None

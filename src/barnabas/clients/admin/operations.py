@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from barnabas.clients.admin.errors import AdminError, NotVisible, OperationTimedOut, admin_error
 from barnabas.clients.admin.results import Results
@@ -20,18 +20,20 @@ from barnabas.common.error_code import ErrorCode
 from barnabas.common.errors import Transient
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.errors import EncodeError
-from barnabas.protocol.schema import Message
+from barnabas.protocol.schema import Message, Request
 
 if TYPE_CHECKING:
     from barnabas.clients.client_config import ClientConfig
     from barnabas.clients.node_connection import ResponseReader
 
-__all__ = ["Operations", "Request", "chunks", "refuse_unless"]
+__all__ = ["Operations", "RequestFor", "chunks", "refuse_unless"]
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-Request = Message | Callable[[int], Message]
-"""A request, or what makes it for a version."""
+R = TypeVar("R", bound=Message)
+T = TypeVar("T")
+RequestFor: TypeAlias = Request[R] | Callable[[int], Request[R]]
+"""A request that is answered by an ``R``, or what makes it for a version."""
 Found = Iterable[tuple[K, V | AdminError]]
 Placed = tuple[dict[K, int], dict[K, AdminError]]
 
@@ -54,9 +56,10 @@ class Operations:
         """How long a node may take before it answers."""
         return max(1, int(min(deadline.remaining_s, self._config.request_timeout_s) * 1000))
 
+    @overload
     async def _call(
         self,
-        request: Request,
+        request: RequestFor[R],
         deadline: Deadline,
         *,
         api: ApiKey,
@@ -64,11 +67,36 @@ class Operations:
         at_least: int = 0,
         at_most: int = 32767,
         repeatable: bool = True,
-        read: ResponseReader | None = None,
+        settle: Callable[[R], AdminError | None] | None = None,
+        retried: Collection[ErrorCode] = RETRIED,
+    ) -> R: ...
+
+    @overload
+    async def _call(
+        self,
+        request: RequestFor[Message],
+        deadline: Deadline,
+        *,
+        api: ApiKey,
+        target: Target = ANY,
+        read: ResponseReader[T],
+    ) -> T: ...
+
+    async def _call(
+        self,
+        request: RequestFor[Message],
+        deadline: Deadline,
+        *,
+        api: ApiKey,
+        target: Target = ANY,
+        at_least: int = 0,
+        at_most: int = 32767,
+        repeatable: bool = True,
+        read: ResponseReader[Any] | None = None,
         settle: Callable[[Any], AdminError | None] | None = None,
         retried: Collection[ErrorCode] = RETRIED,
-    ) -> Any:
-        """The response. Raises its error if it has one, or a ClientError.
+    ) -> object:
+        """The response, or what ``read`` makes of it. Raises its error if it has one, or a ClientError.
 
         ``settle`` looks into the response and gives the error because of which to ask again.
         """
@@ -81,7 +109,7 @@ class Operations:
                 async with asyncio.timeout_at(deadline.at):
                     connection = await self._router.connection(target)
                     version = version_for(connection, api, at_least, at_most)
-                    message = request if isinstance(request, Message) else request(version)
+                    message = request if isinstance(request, Request) else request(version)
                     sent = True
                     response = await self._send(connection, message, version, deadline, read)
                 error = self._refusal(response) or (settle(response) if settle is not None else None)
@@ -92,7 +120,7 @@ class Operations:
                 problem = error
                 target = self._moved(target, error)
                 if error.code == ErrorCode.THROTTLING_QUOTA_EXCEEDED:
-                    throttled_s = response.throttle_time_ms / 1000
+                    throttled_s = getattr(response, "throttle_time_ms", 0) / 1000
             except TimeoutError as timeout:
                 raise OperationTimedOut(self._too_late(api, deadline)) from timeout
             except ClientError as failure:
@@ -106,8 +134,8 @@ class Operations:
     async def _items(
         self,
         keys: Iterable[K],
-        build: Callable[[Sequence[K]], Request],
-        read: Callable[[Any], Found[K, V]],
+        build: Callable[[Sequence[K]], RequestFor[R]],
+        read: Callable[[R], Found[K, V]],
         deadline: Deadline,
         *,
         api: ApiKey,
@@ -124,7 +152,7 @@ class Operations:
         if not pending:
             return Results(values, errors)
 
-        def settle(response: Any) -> AdminError | None:
+        def settle(response: R) -> AdminError | None:
             again = None
             for key, outcome in read(response):
                 if key not in pending:
@@ -140,9 +168,9 @@ class Operations:
                 del pending[key]
             return again
 
-        def request(version: int) -> Message:
+        def request(version: int) -> Request[R]:
             made = build(tuple(pending))
-            return made if isinstance(made, Message) else made(version)
+            return made if isinstance(made, Request) else made(version)
 
         try:
             await self._call(
@@ -159,8 +187,8 @@ class Operations:
     async def _items_in_order(
         self,
         keys: Sequence[K],
-        build: Callable[[Sequence[K]], Message],
-        outcomes: Callable[[Any, Sequence[K]], Iterable[V | AdminError]],
+        build: Callable[[Sequence[K]], Request[R]],
+        outcomes: Callable[[R, Sequence[K]], Iterable[V | AdminError]],
         deadline: Deadline,
         *,
         api: ApiKey,
@@ -168,12 +196,12 @@ class Operations:
         """As ``_items``, where an answer tells its items by nothing but their place in the request."""
         asked = keys
 
-        def request(left: Sequence[K]) -> Message:
+        def request(left: Sequence[K]) -> Request[R]:
             nonlocal asked
             asked = left
             return build(left)
 
-        def read(response: Any) -> Found[K, V]:
+        def read(response: R) -> Found[K, V]:
             return zip(asked, outcomes(response, asked), strict=False)
 
         return await self._items(keys, request, read, deadline, api=api)
@@ -295,10 +323,16 @@ class Operations:
                     ) from error
 
     async def _send(
-        self, connection: Connection, message: Message, version: int, deadline: Deadline, read: ResponseReader | None
-    ) -> Any:
+        self,
+        connection: Connection,
+        message: Request[Message],
+        version: int,
+        deadline: Deadline,
+        read: ResponseReader[object] | None,
+    ) -> object:
         limit = min(self._config.request_timeout_s, deadline.remaining_s)
         try:
+            read = read or message.response_type().decode
             return await connection.request(message, version=version, timeout_s=limit, read=read)
         except EncodeError as error:
             info = API_TABLE[ApiKey(message.API_KEY)]
@@ -310,7 +344,7 @@ class Operations:
                 f"which can't express this: {error}"
             ) from error
 
-    def _refusal(self, response: Any) -> AdminError | None:
+    def _refusal(self, response: object) -> AdminError | None:
         """The error of the whole request."""
         code = getattr(response, "error_code", 0)
         return admin_error(code, getattr(response, "error_message", None)) if code else None

@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from barnabas.clients.admin.errors import AdminError, admin_error
-from barnabas.clients.admin.operations import Operations, Request, refuse_unless
+from barnabas.clients.admin.operations import Operations, RequestFor, refuse_unless
 from barnabas.clients.admin.results import Results
 from barnabas.clients.admin.retry import LEADER_MOVED, RETRIED, Deadline
 from barnabas.clients.admin.routing import Target
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from barnabas.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from barnabas.protocol.schema import Message
 
 __all__ = [
     "IsolationLevel",
@@ -25,6 +37,7 @@ __all__ = [
     "by_topic",
 ]
 
+R = TypeVar("R", bound=Message)
 V = TypeVar("V")
 
 
@@ -90,7 +103,7 @@ class PartitionOperations(Operations):
         deadline = self._deadline(timeout_s)
         oldest = max((_OLDEST_VERSION.get(spec.timestamp, 1) for spec in partitions.values()), default=1)
 
-        def build(left: Sequence[TopicPartition]) -> Request:
+        def build(left: Sequence[TopicPartition]) -> RequestFor[ListOffsetsResponse]:
             return lambda version: ListOffsetsRequest(
                 replica_id=-1,
                 isolation_level=isolation_level,
@@ -128,7 +141,7 @@ class PartitionOperations(Operations):
             refuse_unless(offset >= -1, f"{partition}: there is no offset {offset}")
         deadline = self._deadline(timeout_s)
 
-        def build(left: Sequence[TopicPartition]) -> Request:
+        def build(left: Sequence[TopicPartition]) -> DeleteRecordsRequest:
             return DeleteRecordsRequest(
                 topics=[
                     DeleteRecordsTopic(
@@ -158,8 +171,8 @@ class PartitionOperations(Operations):
     async def _at_leaders(
         self,
         partitions: Iterable[TopicPartition],
-        build: Callable[[Sequence[TopicPartition]], Request],
-        read: Callable[[Any], Iterable[tuple[TopicPartition, V | AdminError]]],
+        build: Callable[[Sequence[TopicPartition]], RequestFor[R]],
+        read: Callable[[R], Iterable[tuple[TopicPartition, V | AdminError]]],
         deadline: Deadline,
         *,
         api: ApiKey,
@@ -190,13 +203,13 @@ def by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[str, list[T
     yield from groups.items()
 
 
-def _listed_offset(topic: str, each: Any) -> ListedOffset | AdminError:
+def _listed_offset(topic: str, each: ListOffsetsPartitionResponse) -> ListedOffset | AdminError:
     if each.error_code:
         return admin_error(each.error_code, None, TopicPartition(topic, each.partition_index))
     return ListedOffset(each.offset, each.timestamp, each.leader_epoch if each.leader_epoch >= 0 else None)
 
 
-def _low_watermark(topic: str, each: Any) -> int | AdminError:
+def _low_watermark(topic: str, each: DeleteRecordsPartitionResult) -> int | AdminError:
     if each.error_code:
         return admin_error(each.error_code, None, TopicPartition(topic, each.partition_index))
-    return int(each.low_watermark)
+    return each.low_watermark

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.operations import Operations, refuse_unless
@@ -16,7 +15,10 @@ from barnabas.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
     DescribeQuorumRequestTopicData,
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
 )
+from barnabas.protocol.messages.describe_quorum import ReplicaState as VoterOrObserver
 from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 
 __all__ = ["QuorumInfo", "QuorumNode", "QuorumOperations", "RaftVoterEndpoint", "ReplicaState"]
@@ -68,6 +70,8 @@ class QuorumOperations(Operations):
             settle=_partition_error,
         )
         data = _partition(response)
+        if data is None:  # ``settle`` has refused such an answer.
+            raise _unmentioned()
         return QuorumInfo(
             data.leader_id,
             data.leader_epoch,
@@ -120,18 +124,22 @@ class QuorumOperations(Operations):
         )
 
 
-def _partition(response: Any) -> Any:
+def _partition(response: DescribeQuorumResponse) -> DescribeQuorumResponsePartitionData | None:
     return next((each for topic in response.topics for each in topic.partitions), None)
 
 
-def _partition_error(response: Any) -> AdminError | None:
+def _partition_error(response: DescribeQuorumResponse) -> AdminError | None:
     data = _partition(response)
     if data is None:
-        return AdminError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer does not mention the metadata log")
+        return _unmentioned()
     return admin_error(data.error_code, data.error_message, _TOPIC) if data.error_code else None
 
 
-def _replica(each: Any) -> ReplicaState:
+def _unmentioned() -> AdminError:
+    return AdminError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer does not mention the metadata log")
+
+
+def _replica(each: VoterOrObserver) -> ReplicaState:
     return ReplicaState(
         each.replica_id,
         each.replica_directory_id,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
 
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.operations import Operations, refuse_unless
@@ -14,7 +13,7 @@ from barnabas.clients.admin.retry import Deadline
 from barnabas.clients.admin.routing import ANY, Target
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages import alter_client_quotas as altering
-from barnabas.protocol.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
+from barnabas.protocol.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest, EntryData
 
 __all__ = ["ClientQuotaEntity", "ClientQuotaFilter", "QuotaMatch", "QuotaOperations"]
 
@@ -136,9 +135,9 @@ def _alteration(
     )
 
 
-def _entity(each: Any) -> ClientQuotaEntity:
+def _entity(each: EntryData | altering.AlterClientQuotasResponseEntryData) -> ClientQuotaEntity:
     return ClientQuotaEntity.of({part.entity_type: part.entity_name for part in each.entity})
 
 
-def _done(each: Any) -> AdminError | None:
+def _done(each: altering.AlterClientQuotasResponseEntryData) -> AdminError | None:
     return admin_error(each.error_code, each.error_message, _entity(each)) if each.error_code else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
 
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.operations import Operations, chunks, refuse_unless
@@ -22,7 +21,7 @@ from barnabas.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponsePartition
 
 __all__ = ["ElectionType", "PartitionReassignment", "ReplicaOperations"]
 
@@ -86,10 +85,10 @@ class ReplicaOperations(Operations):
                     errors[partition] = admin_error(each.error_code, each.error_message, partition)
         if wait and (elected := [each for each, is_new in values.items() if is_new]):
 
-            def leads(partition: Any) -> bool:
+            def leads(partition: MetadataResponsePartition) -> bool:
                 if election_type == ElectionType.PREFERRED:
-                    return bool(partition.leader_id == partition.replica_nodes[0])
-                return bool(partition.leader_id >= 0)
+                    return partition.leader_id == partition.replica_nodes[0]
+                return partition.leader_id >= 0
 
             await self._until_partitions_show(dict.fromkeys(elected, leads), deadline, "electing leaders")
         return Results(values, errors)
@@ -174,7 +173,10 @@ class ReplicaOperations(Operations):
         }
 
     async def _until_partitions_show(
-        self, wanted: Mapping[TopicPartition, Callable[[Any], bool]], deadline: Deadline, what: str
+        self,
+        wanted: Mapping[TopicPartition, Callable[[MetadataResponsePartition], bool]],
+        deadline: Deadline,
+        what: str,
     ) -> None:
         names = list(dict.fromkeys(each.topic for each in wanted))
 
@@ -192,7 +194,7 @@ class ReplicaOperations(Operations):
                 )
                 for topic in response.topics:
                     for each in topic.partitions:
-                        partition = TopicPartition(topic.name, each.partition_index)
+                        partition = TopicPartition(topic.name or "", each.partition_index)
                         if partition in wanted and wanted[partition](each):
                             seen.add(partition)
             return seen == wanted.keys()
@@ -200,7 +202,7 @@ class ReplicaOperations(Operations):
         await self._until_each_broker(shows, deadline, what)
 
 
-def _holds(brokers: Sequence[int]) -> Callable[[Any], bool]:
+def _holds(brokers: Sequence[int]) -> Callable[[MetadataResponsePartition], bool]:
     """Replicas that are being added or removed are among the others until a move has ended."""
     return lambda partition: list(partition.replica_nodes) == list(brokers)
 
@@ -220,7 +222,7 @@ def _reassignment(
     )
 
 
-def _done(topic: str, each: Any) -> AdminError | None:
+def _done(topic: str, each: reassigning.ReassignablePartitionResponse) -> AdminError | None:
     if not each.error_code:
         return None
     return admin_error(each.error_code, each.error_message, TopicPartition(topic, each.partition_index))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, overload
 
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.client_config import Address
@@ -23,9 +23,13 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequest
 
 if TYPE_CHECKING:
     from barnabas.clients.node_connection import ResponseReader, SupportedVersions
-    from barnabas.protocol.schema import Message
+    from barnabas.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
+    from barnabas.protocol.schema import Message, Request
 
 __all__ = ["ANY", "CONTROLLER", "Connection", "Network", "Router", "Target", "broker"]
+
+R = TypeVar("R", bound="Message")
+T = TypeVar("T")
 
 _BUSY = 5
 """With so many requests under way on each open connection another node is worth a new one."""
@@ -45,14 +49,19 @@ class Connection(Protocol):
     @property
     def in_flight(self) -> int: ...
     def version_of(self, api_key: int) -> int: ...
+    @overload
+    async def request(
+        self, message: Request[R], *, version: int | None = None, timeout_s: float | None = None, read: None = None
+    ) -> R: ...
+    @overload
     async def request(
         self,
-        message: Message,
+        message: Request[Message],
         *,
         version: int | None = None,
         timeout_s: float | None = None,
-        read: ResponseReader | None = None,
-    ) -> Any: ...
+        read: ResponseReader[T],
+    ) -> T: ...
 
 
 class Network(Protocol):
@@ -165,7 +174,7 @@ class Router:
             connection, MetadataRequest(topics=topics, allow_auto_topic_creation=False), at_least=4
         )
         self._take_brokers(response)
-        by_partition: dict[tuple[str, int], Any] = {}
+        by_partition: dict[tuple[str, int], MetadataResponsePartition] = {}
         errors: dict[str, int] = {}
         for topic in response.topics:
             if topic.error_code:
@@ -243,7 +252,7 @@ class Router:
             ) from error
         self._take_brokers(response)
 
-    def _take_brokers(self, response: Any) -> None:
+    def _take_brokers(self, response: MetadataResponse) -> None:
         self._nodes = {node.node_id: Address(node.host, node.port) for node in response.brokers}
         self._controller = response.controller_id
         self._is_current = True
@@ -257,7 +266,7 @@ class Router:
         self._nodes = {node.broker_id: Address(node.host, node.port) for node in response.brokers}
         self._controller = response.controller_id
 
-    async def _ask(self, connection: Connection, message: Message, *, at_least: int) -> Any:
+    async def _ask(self, connection: Connection, message: Request[R], *, at_least: int) -> R:
         version = connection.version_of(message.API_KEY)
         if version < at_least:
             name = ApiKey(message.API_KEY).name

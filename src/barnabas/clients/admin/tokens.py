@@ -5,14 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from barnabas.clients.admin.operations import Operations, refuse_unless
 from barnabas.clients.admin.retry import Deadline
 from barnabas.clients.admin.routing import ANY, Target
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.messages.create_delegation_token import CreatableRenewers, CreateDelegationTokenRequest
+from barnabas.protocol.messages.create_delegation_token import (
+    CreatableRenewers,
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
 from barnabas.protocol.messages.describe_delegation_token import (
+    DescribedDelegationToken,
     DescribeDelegationTokenOwner,
     DescribeDelegationTokenRequest,
 )
@@ -96,7 +100,7 @@ class TokenOperations(Operations):
         )
         if wait:
             await self._until_token_shows(hmac, response.expiry_timestamp_ms, deadline, "renewing the token")
-        return int(response.expiry_timestamp_ms)
+        return response.expiry_timestamp_ms
 
     async def expire_delegation_token(
         self, hmac: bytes, *, expiry_time_period_ms: int = -1, wait: bool = False, timeout_s: float | None = None
@@ -110,7 +114,7 @@ class TokenOperations(Operations):
         )
         if wait:
             await self._until_token_shows(hmac, response.expiry_timestamp_ms, deadline, "ending the token")
-        return int(response.expiry_timestamp_ms)
+        return response.expiry_timestamp_ms
 
     async def describe_delegation_tokens(
         self, owners: Iterable[str] | None = None, *, timeout_s: float | None = None
@@ -150,12 +154,12 @@ def _parts(principal: str) -> tuple[str, str]:
     return kind, name
 
 
-def _requester(each: Any) -> str | None:
+def _requester(each: CreateDelegationTokenResponse | DescribedDelegationToken) -> str | None:
     name = each.token_requester_principal_name
     return f"{each.token_requester_principal_type}:{name}" if name else None
 
 
-def _token(each: Any) -> DelegationToken:
+def _token(each: DescribedDelegationToken) -> DelegationToken:
     return DelegationToken(
         each.token_id,
         each.hmac,

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.clients.admin.protocol_codes import authorized_operations
 from barnabas.common.acl import AclOperation
 from barnabas.common.uuid import Uuid
 
-__all__ = ["TopicDescription", "TopicPartitionInfo", "joined", "topic_description"]
+if TYPE_CHECKING:
+    from barnabas.protocol.messages.describe_topic_partitions import (
+        DescribeTopicPartitionsResponsePartition,
+        DescribeTopicPartitionsResponseTopic,
+    )
+    from barnabas.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+
+__all__ = ["DescribedTopic", "TopicDescription", "TopicPartitionInfo", "joined", "topic_description"]
+
+DescribedTopic: TypeAlias = "MetadataResponseTopic | DescribeTopicPartitionsResponseTopic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +44,17 @@ class TopicDescription:
     authorized_operations: frozenset[AclOperation] | None = None
 
 
-def topic_description(topic: Any, with_operations: bool) -> TopicDescription:
+def topic_description(topic: DescribedTopic, with_operations: bool) -> TopicDescription:
     return TopicDescription(
         topic.name or "",
         topic.topic_id,
         topic.is_internal,
-        tuple(_partition(each) for each in sorted(topic.partitions, key=lambda each: each.partition_index)),
+        tuple(sorted(map(_partition, topic.partitions), key=lambda partition: partition.partition)),
         authorized_operations(topic.topic_authorized_operations) if with_operations else None,
     )
 
 
-def _partition(each: Any) -> TopicPartitionInfo:
+def _partition(each: MetadataResponsePartition | DescribeTopicPartitionsResponsePartition) -> TopicPartitionInfo:
     return TopicPartitionInfo(
         each.partition_index,
         each.leader_id if each.leader_id >= 0 else None,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.operations import Operations, chunks, refuse_unless
 from barnabas.clients.admin.results import Results
 from barnabas.clients.admin.retry import Deadline
 from barnabas.clients.admin.routing import ANY, Target
-from barnabas.clients.admin.topic_description import TopicDescription, joined, topic_description
+from barnabas.clients.admin.topic_description import DescribedTopic, TopicDescription, joined, topic_description
 from barnabas.clients.errors import UnsupportedVersion
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_name import topic_name_problem
@@ -21,17 +20,20 @@ from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
     CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
 )
 from barnabas.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
+    CreatableTopicResult,
     CreateTopicsRequest,
 )
-from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponseTopic,
     TopicRequest,
 )
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -190,9 +192,10 @@ class TopicOperations(Operations):
         last = ""
         async for topics in self._all_topics(self._deadline(timeout_s)):
             for topic in topics:
-                if topic.name != last and not topic.error_code and (include_internal or not topic.is_internal):
-                    yield TopicListing(topic.name, topic.topic_id, topic.is_internal)
-                last = topic.name
+                name = topic.name or ""
+                if name != last and not topic.error_code and (include_internal or not topic.is_internal):
+                    yield TopicListing(name, topic.topic_id, topic.is_internal)
+                last = name
 
     async def describe_topics(
         self,
@@ -231,24 +234,26 @@ class TopicOperations(Operations):
         async for topics in self._pages(names, deadline):
             for each in topics:
                 if each.error_code:
-                    errors[each.name] = admin_error(each.error_code, None, each.name)
+                    errors[each.name or ""] = admin_error(each.error_code, None, each.name)
                     continue
                 page = topic_description(each, with_operations)
                 begun = values.get(page.name)
                 values[page.name] = page if begun is None else joined(begun, page)
         return Results(values, errors)
 
-    async def _all_topics(self, deadline: Deadline) -> AsyncGenerator[list[Any]]:
+    async def _all_topics(self, deadline: Deadline) -> AsyncGenerator[Sequence[DescribedTopic]]:
         try:
             async for topics in self._pages([], deadline):
                 yield topics
         except UnsupportedVersion:
             response = await self._call(MetadataRequest(topics=None), deadline, api=ApiKey.METADATA, at_least=1)
-            yield sorted(response.topics, key=lambda each: each.name)
+            yield sorted(response.topics, key=lambda topic: topic.name or "")
 
-    async def _pages(self, names: list[str], deadline: Deadline) -> AsyncGenerator[list[Any]]:
+    async def _pages(
+        self, names: list[str], deadline: Deadline
+    ) -> AsyncGenerator[list[DescribeTopicPartitionsResponseTopic]]:
         """The topics of each answer; without names, of all topics. One may begin on a page and go on on the next."""
-        cursor: Any = None
+        cursor: Cursor | None = None
         while True:
             response = await self._call(
                 DescribeTopicPartitionsRequest(
@@ -290,7 +295,7 @@ class TopicOperations(Operations):
             ),
             lambda response: (
                 (
-                    topic.topic_id if by_id else topic.name,
+                    topic.topic_id if by_id else topic.name or "",
                     admin_error(topic.error_code, None, topic.name or topic.topic_id)
                     if topic.error_code
                     else topic_description(topic, with_operations),
@@ -365,7 +370,7 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
     )
 
 
-def _created(each: Any) -> CreatedTopic | AdminError:
+def _created(each: CreatableTopicResult) -> CreatedTopic | AdminError:
     if each.error_code:
         return admin_error(each.error_code, each.error_message, each.name)
     told = not each.topic_config_error_code and each.num_partitions >= 0
@@ -388,7 +393,7 @@ def _deletion(topics: Sequence[str | Uuid], version: int, timeout_ms: int) -> De
     return DeleteTopicsRequest(topics=states, timeout_ms=timeout_ms)
 
 
-def _key_of(each: Any, asked: Sequence[str | Uuid]) -> str | Uuid:
+def _key_of(each: DeletableTopicResult, asked: Sequence[str | Uuid]) -> str | Uuid:
     """A node adds the name to an id, and the id to a name."""
     return each.topic_id if each.topic_id in asked else each.name or ""
 
@@ -404,5 +409,5 @@ def _growth(name: str, new: NewPartitions) -> CreatePartitionsTopic:
     )
 
 
-def _done(each: Any, item: object) -> AdminError | None:
+def _done(each: DeletableTopicResult | CreatePartitionsTopicResult, item: object) -> AdminError | None:
     return admin_error(each.error_code, each.error_message, item) if each.error_code else None

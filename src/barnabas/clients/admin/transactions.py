@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from barnabas.clients.admin.errors import AdminError, admin_error
-from barnabas.clients.admin.operations import Request, refuse_unless
+from barnabas.clients.admin.operations import refuse_unless
 from barnabas.clients.admin.partitions import PartitionOperations, by_topic
 from barnabas.clients.admin.results import Listings, Results
 from barnabas.clients.admin.retry import COORDINATOR_MOVED, LEADER_MOVED, RETRIED
@@ -15,8 +14,13 @@ from barnabas.clients.admin.routing import Target, broker
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
-from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    TopicRequest,
+)
+from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest, TransactionState
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.protocol.messages.write_txn_markers import (
@@ -96,7 +100,7 @@ class TransactionOperations(PartitionOperations):
         """The producers that the leader of each partition knows, or the replica of a broker."""
         deadline = self._deadline(timeout_s)
 
-        def build(left: Sequence[TopicPartition]) -> Request:
+        def build(left: Sequence[TopicPartition]) -> DescribeProducersRequest:
             return DescribeProducersRequest(
                 topics=[
                     TopicRequest(name=topic, partition_indexes=[each.partition for each in part])
@@ -104,7 +108,9 @@ class TransactionOperations(PartitionOperations):
                 ]
             )
 
-        def read(response: Any) -> Iterable[tuple[TopicPartition, tuple[ProducerState, ...] | AdminError]]:
+        def read(
+            response: DescribeProducersResponse,
+        ) -> Iterable[tuple[TopicPartition, tuple[ProducerState, ...] | AdminError]]:
             return (
                 (TopicPartition(topic.name, each.partition_index), _producers(topic.name, each))
                 for topic in response.topics
@@ -251,7 +257,7 @@ class TransactionOperations(PartitionOperations):
         results.raise_for_errors()
 
 
-def _producers(topic: str, each: Any) -> tuple[ProducerState, ...] | AdminError:
+def _producers(topic: str, each: PartitionResponse) -> tuple[ProducerState, ...] | AdminError:
     if each.error_code:
         return admin_error(each.error_code, each.error_message, TopicPartition(topic, each.partition_index))
     return tuple(
@@ -267,7 +273,7 @@ def _producers(topic: str, each: Any) -> tuple[ProducerState, ...] | AdminError:
     )
 
 
-def _transaction(each: Any, coordinator_id: int) -> TransactionDescription | AdminError:
+def _transaction(each: TransactionState, coordinator_id: int) -> TransactionDescription | AdminError:
     if each.error_code:
         return admin_error(each.error_code, None, each.transactional_id)
     return TransactionDescription(

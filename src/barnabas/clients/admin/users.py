@@ -6,7 +6,6 @@ import asyncio
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.operations import Operations, refuse_unless
@@ -18,6 +17,7 @@ from barnabas.common.scram_mechanism import SCRAM_ITERATIONS_MAX, SCRAM_ITERATIO
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResult,
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
@@ -171,5 +171,5 @@ def _salted(each: ScramUpsertion) -> ScramCredentialUpsertion:
     )
 
 
-def _done(each: Any) -> AdminError | None:
+def _done(each: AlterUserScramCredentialsResult) -> AdminError | None:
     return admin_error(each.error_code, each.error_message, each.user) if each.error_code else None

@@ -3,7 +3,7 @@
 Adds partitions to a transaction; from version 4 brokers verify several transactions at once.
 """
 
-from barnabas.protocol.schema import Message, Struct, array, bool_, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int16, int32, int64, string
 
 __all__ = [
     "AddPartitionsToTxnPartitionResult",
@@ -29,7 +29,7 @@ class AddPartitionsToTxnTransaction(Struct):
     topics: list[AddPartitionsToTxnTopic] = array(AddPartitionsToTxnTopic, "4+")
 
 
-class AddPartitionsToTxnRequest(Message, api_key=24, versions="0-5", flexible="3+"):
+class AddPartitionsToTxnRequest(Request["AddPartitionsToTxnResponse"], api_key=24, versions="0-5", flexible="3+"):
     transactions: list[AddPartitionsToTxnTransaction] = array(AddPartitionsToTxnTransaction, "4+")
     v3_and_below_transactional_id: str = string("0-3")
     v3_and_below_producer_id: int = int64("0-3")

@@ -1,7 +1,7 @@
 """AddRaftVoter (API key 80): adds a voter to the metadata quorum."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, bool_, int16, int32, string, uint16, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int16, int32, string, uint16, uuid
 
 __all__ = ["AddRaftVoterRequest", "AddRaftVoterResponse", "Listener"]
 
@@ -12,7 +12,7 @@ class Listener(Struct):
     port: int = uint16()
 
 
-class AddRaftVoterRequest(Message, api_key=80, versions="0-1", flexible="0+"):
+class AddRaftVoterRequest(Request["AddRaftVoterResponse"], api_key=80, versions="0-1", flexible="0+"):
     cluster_id: str | None = string(nullable="0+")
     timeout_ms: int = int32()
     voter_id: int = int32()

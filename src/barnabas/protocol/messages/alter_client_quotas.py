@@ -1,6 +1,6 @@
 """AlterClientQuotas (API key 49): sets and removes client quotas."""
 
-from barnabas.protocol.schema import Message, Struct, array, bool_, float64, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, float64, int16, int32, string
 
 __all__ = [
     "AlterClientQuotasRequest",
@@ -28,7 +28,7 @@ class AlterClientQuotasRequestEntryData(Struct):
     ops: list[OpData] = array(OpData)
 
 
-class AlterClientQuotasRequest(Message, api_key=49, versions="0-1", flexible="1+"):
+class AlterClientQuotasRequest(Request["AlterClientQuotasResponse"], api_key=49, versions="0-1", flexible="1+"):
     entries: list[AlterClientQuotasRequestEntryData] = array(AlterClientQuotasRequestEntryData)
     validate_only: bool = bool_()
 

@@ -1,6 +1,6 @@
 """AlterConfigs (API key 33): replaces all overrides of a resource; IncrementalAlterConfigs is the safe form."""
 
-from barnabas.protocol.schema import Message, Struct, array, bool_, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int8, int16, int32, string
 
 __all__ = [
     "AlterConfigsRequest",
@@ -22,7 +22,7 @@ class AlterConfigsResource(Struct):
     configs: list[AlterableConfig] = array(AlterableConfig)
 
 
-class AlterConfigsRequest(Message, api_key=33, versions="0-2", flexible="2+"):
+class AlterConfigsRequest(Request["AlterConfigsResponse"], api_key=33, versions="0-2", flexible="2+"):
     resources: list[AlterConfigsResource] = array(AlterConfigsResource)
     validate_only: bool = bool_()
 

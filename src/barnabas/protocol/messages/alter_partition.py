@@ -1,7 +1,7 @@
 """AlterPartition (API key 56): a leader changes its partition's in-sync replicas at the controller."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, int8, int16, int32, int64, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, int8, int16, int32, int64, uuid
 
 __all__ = [
     "AlterPartitionRequest",
@@ -33,7 +33,7 @@ class AlterPartitionRequestTopicData(Struct):
     partitions: list[AlterPartitionRequestPartitionData] = array(AlterPartitionRequestPartitionData)
 
 
-class AlterPartitionRequest(Message, api_key=56, versions="2-3", flexible="0+"):
+class AlterPartitionRequest(Request["AlterPartitionResponse"], api_key=56, versions="2-3", flexible="0+"):
     broker_id: int = int32()
     broker_epoch: int = int64(default=-1)
     topics: list[AlterPartitionRequestTopicData] = array(AlterPartitionRequestTopicData)

@@ -1,6 +1,6 @@
 """AlterPartitionReassignments (API key 45): starts and cancels reassignments of replicas."""
 
-from barnabas.protocol.schema import Message, Struct, array, bool_, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int16, int32, string
 
 __all__ = [
     "AlterPartitionReassignmentsRequest",
@@ -22,7 +22,9 @@ class ReassignableTopic(Struct):
     partitions: list[ReassignablePartition] = array(ReassignablePartition)
 
 
-class AlterPartitionReassignmentsRequest(Message, api_key=45, versions="0-1", flexible="0+"):
+class AlterPartitionReassignmentsRequest(
+    Request["AlterPartitionReassignmentsResponse"], api_key=45, versions="0-1", flexible="0+"
+):
     timeout_ms: int = int32(default=60000)
     allow_replication_factor_change: bool = bool_("1+", default=True)
     topics: list[ReassignableTopic] = array(ReassignableTopic)

@@ -1,6 +1,6 @@
 """AlterReplicaLogDirs (API key 34): moves replicas between log directories of one broker."""
 
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, string
 
 __all__ = [
     "AlterReplicaLogDir",
@@ -22,7 +22,7 @@ class AlterReplicaLogDir(Struct):
     topics: list[AlterReplicaLogDirTopic] = array(AlterReplicaLogDirTopic)
 
 
-class AlterReplicaLogDirsRequest(Message, api_key=34, versions="1-2", flexible="2+"):
+class AlterReplicaLogDirsRequest(Request["AlterReplicaLogDirsResponse"], api_key=34, versions="1-2", flexible="2+"):
     dirs: list[AlterReplicaLogDir] = array(AlterReplicaLogDir)
 
 

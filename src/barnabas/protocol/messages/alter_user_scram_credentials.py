@@ -1,6 +1,6 @@
 """AlterUserScramCredentials (API key 51): upserts and deletes SCRAM credentials."""
 
-from barnabas.protocol.schema import Message, Struct, array, bytes_, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bytes_, int8, int16, int32, string
 
 __all__ = [
     "AlterUserScramCredentialsRequest",
@@ -24,7 +24,9 @@ class ScramCredentialUpsertion(Struct):
     salted_password: bytes = bytes_(secret=True)
 
 
-class AlterUserScramCredentialsRequest(Message, api_key=51, versions="0", flexible="0+"):
+class AlterUserScramCredentialsRequest(
+    Request["AlterUserScramCredentialsResponse"], api_key=51, versions="0", flexible="0+"
+):
     deletions: list[ScramCredentialDeletion] = array(ScramCredentialDeletion)
     upsertions: list[ScramCredentialUpsertion] = array(ScramCredentialUpsertion)
 

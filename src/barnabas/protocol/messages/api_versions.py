@@ -3,12 +3,12 @@
 What a server speaks; the answer to an unknown version is version 0, and its header has always version 0.
 """
 
-from barnabas.protocol.schema import Message, Struct, array, bool_, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int16, int32, int64, string
 
 __all__ = ["ApiVersion", "ApiVersionsRequest", "ApiVersionsResponse", "FinalizedFeatureKey", "SupportedFeatureKey"]
 
 
-class ApiVersionsRequest(Message, api_key=18, versions="0-4", flexible="3+"):
+class ApiVersionsRequest(Request["ApiVersionsResponse"], api_key=18, versions="0-4", flexible="3+"):
     client_software_name: str = string("3+", ignorable=True)
     client_software_version: str = string("3+", ignorable=True)
 

@@ -1,7 +1,7 @@
 """AssignReplicasToDirs (API key 73): a broker tells the controller in which directory each replica lives."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, int64, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, int64, uuid
 
 __all__ = [
     "AssignReplicasToDirsRequest",
@@ -29,7 +29,7 @@ class AssignReplicasToDirsRequestDirectoryData(Struct):
     topics: list[AssignReplicasToDirsRequestTopicData] = array(AssignReplicasToDirsRequestTopicData)
 
 
-class AssignReplicasToDirsRequest(Message, api_key=73, versions="0", flexible="0+"):
+class AssignReplicasToDirsRequest(Request["AssignReplicasToDirsResponse"], api_key=73, versions="0", flexible="0+"):
     broker_id: int = int32()
     broker_epoch: int = int64(default=-1)
     directories: list[AssignReplicasToDirsRequestDirectoryData] = array(AssignReplicasToDirsRequestDirectoryData)

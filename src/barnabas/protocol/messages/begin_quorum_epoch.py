@@ -1,7 +1,7 @@
 """BeginQuorumEpoch (API key 53): a new raft leader tells the voters that its epoch began."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, string, uint16, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, string, uint16, uuid
 
 __all__ = [
     "BeginQuorumEpochRequest",
@@ -33,7 +33,7 @@ class LeaderEndpoint(Struct):
     port: int = uint16("1+")
 
 
-class BeginQuorumEpochRequest(Message, api_key=53, versions="0-1", flexible="1+"):
+class BeginQuorumEpochRequest(Request["BeginQuorumEpochResponse"], api_key=53, versions="0-1", flexible="1+"):
     cluster_id: str | None = string(nullable="0+", default=None)
     voter_id: int = int32("1+", default=-1, ignorable=True)
     topics: list[BeginQuorumEpochRequestTopicData] = array(BeginQuorumEpochRequestTopicData)

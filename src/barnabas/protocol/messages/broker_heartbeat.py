@@ -1,12 +1,12 @@
 """BrokerHeartbeat (API key 63): keeps a broker registered; fences, unfences and shuts it down."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, array, bool_, int16, int32, int64
+from barnabas.protocol.schema import Message, Request, array, bool_, int16, int32, int64
 
 __all__ = ["BrokerHeartbeatRequest", "BrokerHeartbeatResponse"]
 
 
-class BrokerHeartbeatRequest(Message, api_key=63, versions="0-2", flexible="0+"):
+class BrokerHeartbeatRequest(Request["BrokerHeartbeatResponse"], api_key=63, versions="0-2", flexible="0+"):
     broker_id: int = int32()
     broker_epoch: int = int64(default=-1)
     current_metadata_offset: int = int64()

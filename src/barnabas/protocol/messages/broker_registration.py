@@ -1,7 +1,7 @@
 """BrokerRegistration (API key 62): a broker joins the cluster with its listeners, features and directories."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, bool_, int16, int32, int64, string, uint16, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int16, int32, int64, string, uint16, uuid
 
 __all__ = ["BrokerRegistrationRequest", "BrokerRegistrationResponse", "Feature", "Listener"]
 
@@ -19,7 +19,7 @@ class Feature(Struct):
     max_supported_version: int = int16()
 
 
-class BrokerRegistrationRequest(Message, api_key=62, versions="0-4", flexible="0+"):
+class BrokerRegistrationRequest(Request["BrokerRegistrationResponse"], api_key=62, versions="0-4", flexible="0+"):
     broker_id: int = int32()
     cluster_id: str = string()
     incarnation_id: Uuid = uuid()

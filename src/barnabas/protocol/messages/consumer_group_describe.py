@@ -1,7 +1,7 @@
 """ConsumerGroupDescribe (API key 69): describes groups of the next-generation consumer protocol."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, bool_, int8, int16, int32, string, struct, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int8, int16, int32, string, struct, uuid
 
 __all__ = [
     "Assignment",
@@ -13,7 +13,7 @@ __all__ = [
 ]
 
 
-class ConsumerGroupDescribeRequest(Message, api_key=69, versions="0-1", flexible="0+"):
+class ConsumerGroupDescribeRequest(Request["ConsumerGroupDescribeResponse"], api_key=69, versions="0-1", flexible="0+"):
     group_ids: list[str] = array("string")
     include_authorized_operations: bool = bool_()
 

@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat (API key 68): joins, follows and leaves a group of the next-generation consumer protocol."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, string, struct, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, string, struct, uuid
 
 __all__ = ["Assignment", "ConsumerGroupHeartbeatRequest", "ConsumerGroupHeartbeatResponse", "TopicPartitions"]
 
@@ -11,7 +11,9 @@ class TopicPartitions(Struct):
     partitions: list[int] = array("int32")
 
 
-class ConsumerGroupHeartbeatRequest(Message, api_key=68, versions="0-1", flexible="0+"):
+class ConsumerGroupHeartbeatRequest(
+    Request["ConsumerGroupHeartbeatResponse"], api_key=68, versions="0-1", flexible="0+"
+):
     group_id: str = string()
     member_id: str = string()
     member_epoch: int = int32()

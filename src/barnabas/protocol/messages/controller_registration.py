@@ -1,7 +1,7 @@
 """ControllerRegistration (API key 70): a controller makes its listeners and features known."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, bool_, int16, int32, string, uint16, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int16, int32, string, uint16, uuid
 
 __all__ = ["ControllerRegistrationRequest", "ControllerRegistrationResponse", "Feature", "Listener"]
 
@@ -19,7 +19,7 @@ class Feature(Struct):
     max_supported_version: int = int16()
 
 
-class ControllerRegistrationRequest(Message, api_key=70, versions="0", flexible="0+"):
+class ControllerRegistrationRequest(Request["ControllerRegistrationResponse"], api_key=70, versions="0", flexible="0+"):
     controller_id: int = int32()
     incarnation_id: Uuid = uuid()
     zk_migration_ready: bool = bool_()

@@ -1,6 +1,6 @@
 """CreateAcls (API key 30): creates ACL bindings."""
 
-from barnabas.protocol.schema import Message, Struct, array, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int8, int16, int32, string
 
 __all__ = ["AclCreation", "AclCreationResult", "CreateAclsRequest", "CreateAclsResponse"]
 
@@ -15,7 +15,7 @@ class AclCreation(Struct):
     permission_type: int = int8()
 
 
-class CreateAclsRequest(Message, api_key=30, versions="1-3", flexible="2+"):
+class CreateAclsRequest(Request["CreateAclsResponse"], api_key=30, versions="1-3", flexible="2+"):
     creations: list[AclCreation] = array(AclCreation)
 
 

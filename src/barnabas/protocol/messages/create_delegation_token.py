@@ -1,6 +1,6 @@
 """CreateDelegationToken (API key 38): creates a delegation token."""
 
-from barnabas.protocol.schema import Message, Struct, array, bytes_, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bytes_, int16, int32, int64, string
 
 __all__ = ["CreatableRenewers", "CreateDelegationTokenRequest", "CreateDelegationTokenResponse"]
 
@@ -10,7 +10,7 @@ class CreatableRenewers(Struct):
     principal_name: str = string()
 
 
-class CreateDelegationTokenRequest(Message, api_key=38, versions="1-3", flexible="2+"):
+class CreateDelegationTokenRequest(Request["CreateDelegationTokenResponse"], api_key=38, versions="1-3", flexible="2+"):
     owner_principal_type: str | None = string("3+", nullable="3+")
     owner_principal_name: str | None = string("3+", nullable="3+")
     renewers: list[CreatableRenewers] = array(CreatableRenewers)

@@ -1,6 +1,6 @@
 """CreatePartitions (API key 37): grows topics."""
 
-from barnabas.protocol.schema import Message, Struct, array, bool_, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int16, int32, string
 
 __all__ = [
     "CreatePartitionsAssignment",
@@ -21,7 +21,7 @@ class CreatePartitionsTopic(Struct):
     assignments: list[CreatePartitionsAssignment] | None = array(CreatePartitionsAssignment, nullable="0+")
 
 
-class CreatePartitionsRequest(Message, api_key=37, versions="0-3", flexible="2+"):
+class CreatePartitionsRequest(Request["CreatePartitionsResponse"], api_key=37, versions="0-3", flexible="2+"):
     topics: list[CreatePartitionsTopic] = array(CreatePartitionsTopic)
     timeout_ms: int = int32()
     validate_only: bool = bool_()

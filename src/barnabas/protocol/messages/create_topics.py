@@ -1,7 +1,7 @@
 """CreateTopics (API key 19): creates topics, by partition count or by manual assignment."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, bool_, int8, int16, int32, string, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int8, int16, int32, string, uuid
 
 __all__ = [
     "CreatableReplicaAssignment",
@@ -32,7 +32,7 @@ class CreatableTopic(Struct):
     configs: list[CreatableTopicConfig] = array(CreatableTopicConfig)
 
 
-class CreateTopicsRequest(Message, api_key=19, versions="2-7", flexible="5+"):
+class CreateTopicsRequest(Request["CreateTopicsResponse"], api_key=19, versions="2-7", flexible="5+"):
     topics: list[CreatableTopic] = array(CreatableTopic)
     timeout_ms: int = int32(default=60000)
     validate_only: bool = bool_("1+")

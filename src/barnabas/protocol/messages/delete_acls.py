@@ -1,6 +1,6 @@
 """DeleteAcls (API key 31): deletes the ACL bindings that match filters."""
 
-from barnabas.protocol.schema import Message, Struct, array, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int8, int16, int32, string
 
 __all__ = [
     "DeleteAclsFilter",
@@ -21,7 +21,7 @@ class DeleteAclsFilter(Struct):
     permission_type: int = int8()
 
 
-class DeleteAclsRequest(Message, api_key=31, versions="1-3", flexible="2+"):
+class DeleteAclsRequest(Request["DeleteAclsResponse"], api_key=31, versions="1-3", flexible="2+"):
     filters: list[DeleteAclsFilter] = array(DeleteAclsFilter)
 
 

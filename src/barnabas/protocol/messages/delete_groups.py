@@ -1,11 +1,11 @@
 """DeleteGroups (API key 42): deletes empty groups."""
 
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, string
 
 __all__ = ["DeletableGroupResult", "DeleteGroupsRequest", "DeleteGroupsResponse"]
 
 
-class DeleteGroupsRequest(Message, api_key=42, versions="0-2", flexible="2+"):
+class DeleteGroupsRequest(Request["DeleteGroupsResponse"], api_key=42, versions="0-2", flexible="2+"):
     groups_names: list[str] = array("string")
 
 

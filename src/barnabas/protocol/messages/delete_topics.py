@@ -1,7 +1,7 @@
 """DeleteTopics (API key 20): deletes topics by name or id."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, string, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, string, uuid
 
 __all__ = ["DeletableTopicResult", "DeleteTopicState", "DeleteTopicsRequest", "DeleteTopicsResponse"]
 
@@ -11,7 +11,7 @@ class DeleteTopicState(Struct):
     topic_id: Uuid = uuid("6+")
 
 
-class DeleteTopicsRequest(Message, api_key=20, versions="1-6", flexible="4+"):
+class DeleteTopicsRequest(Request["DeleteTopicsResponse"], api_key=20, versions="1-6", flexible="4+"):
     topics: list[DeleteTopicState] = array(DeleteTopicState, "6+")
     topic_names: list[str] = array("string", "0-5", ignorable=True)
     timeout_ms: int = int32()

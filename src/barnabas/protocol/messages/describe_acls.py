@@ -1,11 +1,11 @@
 """DescribeAcls (API key 29): lists the ACL bindings that match a filter."""
 
-from barnabas.protocol.schema import Message, Struct, array, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int8, int16, int32, string
 
 __all__ = ["AclDescription", "DescribeAclsRequest", "DescribeAclsResource", "DescribeAclsResponse"]
 
 
-class DescribeAclsRequest(Message, api_key=29, versions="1-3", flexible="2+"):
+class DescribeAclsRequest(Request["DescribeAclsResponse"], api_key=29, versions="1-3", flexible="2+"):
     resource_type_filter: int = int8()
     resource_name_filter: str | None = string(nullable="0+")
     pattern_type_filter: int = int8("1+", default=3)

@@ -1,6 +1,6 @@
 """DescribeClientQuotas (API key 48): lists client quotas."""
 
-from barnabas.protocol.schema import Message, Struct, array, bool_, float64, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, float64, int8, int16, int32, string
 
 __all__ = [
     "ComponentData",
@@ -18,7 +18,7 @@ class ComponentData(Struct):
     match: str | None = string(nullable="0+")
 
 
-class DescribeClientQuotasRequest(Message, api_key=48, versions="0-1", flexible="1+"):
+class DescribeClientQuotasRequest(Request["DescribeClientQuotasResponse"], api_key=48, versions="0-1", flexible="1+"):
     components: list[ComponentData] = array(ComponentData)
     strict: bool = bool_()
 

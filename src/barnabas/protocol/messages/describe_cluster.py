@@ -1,11 +1,11 @@
 """DescribeCluster (API key 60): cluster id, controller and brokers (endpoint type 1) or controllers (2)."""
 
-from barnabas.protocol.schema import Message, Struct, array, bool_, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int8, int16, int32, string
 
 __all__ = ["DescribeClusterBroker", "DescribeClusterRequest", "DescribeClusterResponse"]
 
 
-class DescribeClusterRequest(Message, api_key=60, versions="0-2", flexible="0+"):
+class DescribeClusterRequest(Request["DescribeClusterResponse"], api_key=60, versions="0-2", flexible="0+"):
     include_cluster_authorized_operations: bool = bool_()
     endpoint_type: int = int8("1+", default=1)
     include_fenced_brokers: bool = bool_("2+")

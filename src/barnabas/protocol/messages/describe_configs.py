@@ -2,7 +2,7 @@
 
 from barnabas.protocol.compiler import encode_struct
 from barnabas.protocol.compiler_runtime import compact_length
-from barnabas.protocol.schema import Message, Struct, array, bool_, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int8, int16, int32, string
 
 __all__ = [
     "DescribeConfigsRequest",
@@ -20,7 +20,7 @@ class DescribeConfigsResource(Struct):
     configuration_keys: list[str] | None = array("string", nullable="0+")
 
 
-class DescribeConfigsRequest(Message, api_key=32, versions="1-4", flexible="4+"):
+class DescribeConfigsRequest(Request["DescribeConfigsResponse"], api_key=32, versions="1-4", flexible="4+"):
     resources: list[DescribeConfigsResource] = array(DescribeConfigsResource)
     include_synonyms: bool = bool_("1+")
     include_documentation: bool = bool_("3+")

@@ -1,6 +1,6 @@
 """DescribeDelegationToken (API key 41): lists delegation tokens."""
 
-from barnabas.protocol.schema import Message, Struct, array, bytes_, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bytes_, int16, int32, int64, string
 
 __all__ = [
     "DescribeDelegationTokenOwner",
@@ -16,7 +16,9 @@ class DescribeDelegationTokenOwner(Struct):
     principal_name: str = string()
 
 
-class DescribeDelegationTokenRequest(Message, api_key=41, versions="1-3", flexible="2+"):
+class DescribeDelegationTokenRequest(
+    Request["DescribeDelegationTokenResponse"], api_key=41, versions="1-3", flexible="2+"
+):
     owners: list[DescribeDelegationTokenOwner] | None = array(DescribeDelegationTokenOwner, nullable="0+")
 
 

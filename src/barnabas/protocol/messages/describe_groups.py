@@ -1,11 +1,11 @@
 """DescribeGroups (API key 15): state and members of classic groups."""
 
-from barnabas.protocol.schema import Message, Struct, array, bool_, bytes_, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, bytes_, int16, int32, string
 
 __all__ = ["DescribeGroupsRequest", "DescribeGroupsResponse", "DescribedGroup", "DescribedGroupMember"]
 
 
-class DescribeGroupsRequest(Message, api_key=15, versions="0-6", flexible="5+"):
+class DescribeGroupsRequest(Request["DescribeGroupsResponse"], api_key=15, versions="0-6", flexible="5+"):
     groups: list[str] = array("string")
     include_authorized_operations: bool = bool_("3+")
 

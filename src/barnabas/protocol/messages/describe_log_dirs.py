@@ -1,6 +1,6 @@
 """DescribeLogDirs (API key 35): size and lag of the replicas in each log directory."""
 
-from barnabas.protocol.schema import Message, Struct, array, bool_, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int16, int32, int64, string
 
 __all__ = [
     "DescribableLogDirTopic",
@@ -17,7 +17,7 @@ class DescribableLogDirTopic(Struct):
     partitions: list[int] = array("int32")
 
 
-class DescribeLogDirsRequest(Message, api_key=35, versions="1-5", flexible="2+"):
+class DescribeLogDirsRequest(Request["DescribeLogDirsResponse"], api_key=35, versions="1-5", flexible="2+"):
     topics: list[DescribableLogDirTopic] | None = array(DescribableLogDirTopic, nullable="0+")
 
 

@@ -1,6 +1,6 @@
 """DescribeProducers (API key 61): active producers of partitions."""
 
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, int64, string
 
 __all__ = [
     "DescribeProducersRequest",
@@ -17,7 +17,7 @@ class TopicRequest(Struct):
     partition_indexes: list[int] = array("int32")
 
 
-class DescribeProducersRequest(Message, api_key=61, versions="0", flexible="0+"):
+class DescribeProducersRequest(Request["DescribeProducersResponse"], api_key=61, versions="0", flexible="0+"):
     topics: list[TopicRequest] = array(TopicRequest)
 
 

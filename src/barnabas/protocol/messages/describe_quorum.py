@@ -1,7 +1,7 @@
 """DescribeQuorum (API key 55): leader, voters and observers of the metadata quorum."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, int64, string, uint16, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, int64, string, uint16, uuid
 
 __all__ = [
     "DescribeQuorumRequest",
@@ -25,7 +25,7 @@ class DescribeQuorumRequestTopicData(Struct):
     partitions: list[DescribeQuorumRequestPartitionData] = array(DescribeQuorumRequestPartitionData)
 
 
-class DescribeQuorumRequest(Message, api_key=55, versions="0-2", flexible="0+"):
+class DescribeQuorumRequest(Request["DescribeQuorumResponse"], api_key=55, versions="0-2", flexible="0+"):
     topics: list[DescribeQuorumRequestTopicData] = array(DescribeQuorumRequestTopicData)
 
 

@@ -1,7 +1,7 @@
 """DescribeTopicPartitions (API key 75): partitions of topics in pages, with eligible leader replicas."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, bool_, int16, int32, string, struct, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int16, int32, string, struct, uuid
 
 __all__ = [
     "Cursor",
@@ -22,7 +22,9 @@ class Cursor(Struct):
     partition_index: int = int32()
 
 
-class DescribeTopicPartitionsRequest(Message, api_key=75, versions="0", flexible="0+"):
+class DescribeTopicPartitionsRequest(
+    Request["DescribeTopicPartitionsResponse"], api_key=75, versions="0", flexible="0+"
+):
     topics: list[TopicRequest] = array(TopicRequest)
     response_partition_limit: int = int32(default=2000)
     cursor: Cursor | None = struct(Cursor, nullable="0+", default=None)

@@ -1,11 +1,11 @@
 """DescribeTransactions (API key 65): state of transactions."""
 
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, int64, string
 
 __all__ = ["DescribeTransactionsRequest", "DescribeTransactionsResponse", "TopicData", "TransactionState"]
 
 
-class DescribeTransactionsRequest(Message, api_key=65, versions="0", flexible="0+"):
+class DescribeTransactionsRequest(Request["DescribeTransactionsResponse"], api_key=65, versions="0", flexible="0+"):
     transactional_ids: list[str] = array("string")
 
 

@@ -1,6 +1,6 @@
 """DescribeUserScramCredentials (API key 50): which SCRAM mechanisms users have, never their secrets."""
 
-from barnabas.protocol.schema import Message, Struct, array, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int8, int16, int32, string
 
 __all__ = [
     "CredentialInfo",
@@ -15,7 +15,9 @@ class UserName(Struct):
     name: str = string()
 
 
-class DescribeUserScramCredentialsRequest(Message, api_key=50, versions="0", flexible="0+"):
+class DescribeUserScramCredentialsRequest(
+    Request["DescribeUserScramCredentialsResponse"], api_key=50, versions="0", flexible="0+"
+):
     users: list[UserName] | None = array(UserName, nullable="0+")
 
 

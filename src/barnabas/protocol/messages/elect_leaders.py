@@ -1,6 +1,6 @@
 """ElectLeaders (API key 43): elects preferred or unclean leaders."""
 
-from barnabas.protocol.schema import Message, Struct, array, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int8, int16, int32, string
 
 __all__ = ["ElectLeadersRequest", "ElectLeadersResponse", "PartitionResult", "ReplicaElectionResult", "TopicPartitions"]
 
@@ -10,7 +10,7 @@ class TopicPartitions(Struct):
     partitions: list[int] = array("int32")
 
 
-class ElectLeadersRequest(Message, api_key=43, versions="0-2", flexible="2+"):
+class ElectLeadersRequest(Request["ElectLeadersResponse"], api_key=43, versions="0-2", flexible="2+"):
     election_type: int = int8("1+")
     topic_partitions: list[TopicPartitions] | None = array(TopicPartitions, nullable="0+")
     timeout_ms: int = int32(default=60000)

@@ -1,7 +1,7 @@
 """EndQuorumEpoch (API key 54): a resigning raft leader ends its epoch and names preferred successors."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, string, uint16, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, string, uint16, uuid
 
 __all__ = [
     "EndQuorumEpochRequest",
@@ -40,7 +40,7 @@ class LeaderEndpoint(Struct):
     port: int = uint16("1+")
 
 
-class EndQuorumEpochRequest(Message, api_key=54, versions="0-1", flexible="1+"):
+class EndQuorumEpochRequest(Request["EndQuorumEpochResponse"], api_key=54, versions="0-1", flexible="1+"):
     cluster_id: str | None = string(nullable="0+", default=None)
     topics: list[EndQuorumEpochRequestTopicData] = array(EndQuorumEpochRequestTopicData)
     leader_endpoints: list[LeaderEndpoint] = array(LeaderEndpoint, "1+", ignorable=True)

@@ -1,11 +1,11 @@
 """EndTxn (API key 26): commits or aborts a transaction."""
 
-from barnabas.protocol.schema import Message, bool_, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Request, bool_, int16, int32, int64, string
 
 __all__ = ["EndTxnRequest", "EndTxnResponse"]
 
 
-class EndTxnRequest(Message, api_key=26, versions="0-5", flexible="3+"):
+class EndTxnRequest(Request["EndTxnResponse"], api_key=26, versions="0-5", flexible="3+"):
     transactional_id: str = string()
     producer_id: int = int64()
     producer_epoch: int = int16()

@@ -1,11 +1,11 @@
 """ExpireDelegationToken (API key 40): changes when a delegation token expires."""
 
-from barnabas.protocol.schema import Message, bytes_, int16, int32, int64
+from barnabas.protocol.schema import Message, Request, bytes_, int16, int32, int64
 
 __all__ = ["ExpireDelegationTokenRequest", "ExpireDelegationTokenResponse"]
 
 
-class ExpireDelegationTokenRequest(Message, api_key=40, versions="1-2", flexible="2+"):
+class ExpireDelegationTokenRequest(Request["ExpireDelegationTokenResponse"], api_key=40, versions="1-2", flexible="2+"):
     hmac: bytes = bytes_(secret=True)
     expiry_time_period_ms: int = int64()
 

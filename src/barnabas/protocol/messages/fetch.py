@@ -4,7 +4,20 @@ Reads record batches; also how followers and raft observers replicate. Sessions 
 """
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, int8, int16, int32, int64, records, string, struct, uuid
+from barnabas.protocol.schema import (
+    Message,
+    Request,
+    Struct,
+    array,
+    int8,
+    int16,
+    int32,
+    int64,
+    records,
+    string,
+    struct,
+    uuid,
+)
 
 __all__ = [
     "AbortedTransaction",
@@ -51,7 +64,7 @@ class ForgottenTopic(Struct):
     partitions: list[int] = array("int32", "7+")
 
 
-class FetchRequest(Message, api_key=1, versions="4-18", flexible="12+"):
+class FetchRequest(Request["FetchResponse"], api_key=1, versions="4-18", flexible="12+"):
     cluster_id: str | None = string("12+", nullable="12+", tag=0, default=None, ignorable=True)
     replica_id: int = int32("0-14", default=-1)
     replica_state: ReplicaState | None = struct(ReplicaState, "15+", tag=1)

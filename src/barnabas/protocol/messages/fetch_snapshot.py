@@ -1,7 +1,20 @@
 """FetchSnapshot (API key 59): reads a metadata snapshot in chunks."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, int64, records, string, struct, uint16, uuid
+from barnabas.protocol.schema import (
+    Message,
+    Request,
+    Struct,
+    array,
+    int16,
+    int32,
+    int64,
+    records,
+    string,
+    struct,
+    uint16,
+    uuid,
+)
 
 __all__ = [
     "FetchSnapshotRequest",
@@ -34,7 +47,7 @@ class FetchSnapshotRequestTopicSnapshot(Struct):
     partitions: list[FetchSnapshotRequestPartitionSnapshot] = array(FetchSnapshotRequestPartitionSnapshot)
 
 
-class FetchSnapshotRequest(Message, api_key=59, versions="0-1", flexible="0+"):
+class FetchSnapshotRequest(Request["FetchSnapshotResponse"], api_key=59, versions="0-1", flexible="0+"):
     cluster_id: str | None = string(nullable="0+", tag=0, default=None)
     replica_id: int = int32(default=-1)
     max_bytes: int = int32(default=2147483647)

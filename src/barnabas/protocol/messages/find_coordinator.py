@@ -3,12 +3,12 @@
 The coordinator of groups (type 0), transactions (1) or share groups (2); several keys since 4.
 """
 
-from barnabas.protocol.schema import Message, Struct, array, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int8, int16, int32, string
 
 __all__ = ["Coordinator", "FindCoordinatorRequest", "FindCoordinatorResponse"]
 
 
-class FindCoordinatorRequest(Message, api_key=10, versions="0-6", flexible="3+"):
+class FindCoordinatorRequest(Request["FindCoordinatorResponse"], api_key=10, versions="0-6", flexible="3+"):
     key: str = string("0-3")
     key_type: int = int8("1+")
     coordinator_keys: list[str] = array("string", "4+")

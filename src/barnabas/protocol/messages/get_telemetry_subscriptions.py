@@ -1,12 +1,14 @@
 """GetTelemetrySubscriptions (API key 71): which client metrics a client is asked to push."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, array, bool_, int16, int32, uuid
+from barnabas.protocol.schema import Message, Request, array, bool_, int16, int32, uuid
 
 __all__ = ["GetTelemetrySubscriptionsRequest", "GetTelemetrySubscriptionsResponse"]
 
 
-class GetTelemetrySubscriptionsRequest(Message, api_key=71, versions="0", flexible="0+"):
+class GetTelemetrySubscriptionsRequest(
+    Request["GetTelemetrySubscriptionsResponse"], api_key=71, versions="0", flexible="0+"
+):
     client_instance_id: Uuid = uuid()
 
 

@@ -1,11 +1,11 @@
 """Heartbeat (API key 12): keeps a classic group member alive."""
 
-from barnabas.protocol.schema import Message, int16, int32, string
+from barnabas.protocol.schema import Message, Request, int16, int32, string
 
 __all__ = ["HeartbeatRequest", "HeartbeatResponse"]
 
 
-class HeartbeatRequest(Message, api_key=12, versions="0-4", flexible="4+"):
+class HeartbeatRequest(Request["HeartbeatResponse"], api_key=12, versions="0-4", flexible="4+"):
     group_id: str = string()
     generation_id: int = int32()
     member_id: str = string()

@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs (API key 44): sets, deletes, appends to and subtracts from single configs."""
 
-from barnabas.protocol.schema import Message, Struct, array, bool_, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int8, int16, int32, string
 
 __all__ = [
     "AlterConfigsResource",
@@ -23,7 +23,9 @@ class AlterConfigsResource(Struct):
     configs: list[AlterableConfig] = array(AlterableConfig)
 
 
-class IncrementalAlterConfigsRequest(Message, api_key=44, versions="0-1", flexible="1+"):
+class IncrementalAlterConfigsRequest(
+    Request["IncrementalAlterConfigsResponse"], api_key=44, versions="0-1", flexible="1+"
+):
     resources: list[AlterConfigsResource] = array(AlterConfigsResource)
     validate_only: bool = bool_()
 

@@ -1,11 +1,11 @@
 """InitProducerId (API key 22): hands a producer its id and epoch. Version 6 is unstable."""
 
-from barnabas.protocol.schema import Message, bool_, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Request, bool_, int16, int32, int64, string
 
 __all__ = ["InitProducerIdRequest", "InitProducerIdResponse"]
 
 
-class InitProducerIdRequest(Message, api_key=22, versions="0-6", flexible="2+"):
+class InitProducerIdRequest(Request["InitProducerIdResponse"], api_key=22, versions="0-6", flexible="2+"):
     transactional_id: str | None = string(nullable="0+")
     transaction_timeout_ms: int = int32()
     producer_id: int = int64("3+", default=-1)

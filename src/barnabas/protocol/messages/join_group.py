@@ -1,6 +1,6 @@
 """JoinGroup (API key 11): a member joins a classic group; answered when the rebalance completes."""
 
-from barnabas.protocol.schema import Message, Struct, array, bool_, bytes_, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, bytes_, int16, int32, string
 
 __all__ = ["JoinGroupRequest", "JoinGroupRequestProtocol", "JoinGroupResponse", "JoinGroupResponseMember"]
 
@@ -10,7 +10,7 @@ class JoinGroupRequestProtocol(Struct):
     metadata: bytes = bytes_()
 
 
-class JoinGroupRequest(Message, api_key=11, versions="0-9", flexible="6+"):
+class JoinGroupRequest(Request["JoinGroupResponse"], api_key=11, versions="0-9", flexible="6+"):
     group_id: str = string()
     session_timeout_ms: int = int32()
     rebalance_timeout_ms: int = int32("1+", default=-1, ignorable=True)

@@ -1,6 +1,6 @@
 """LeaveGroup (API key 13): members leave a classic group; several at once since 3."""
 
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, string
 
 __all__ = ["LeaveGroupRequest", "LeaveGroupResponse", "MemberIdentity", "MemberResponse"]
 
@@ -11,7 +11,7 @@ class MemberIdentity(Struct):
     reason: str | None = string("5+", nullable="5+", default=None, ignorable=True)
 
 
-class LeaveGroupRequest(Message, api_key=13, versions="0-5", flexible="4+"):
+class LeaveGroupRequest(Request["LeaveGroupResponse"], api_key=13, versions="0-5", flexible="4+"):
     group_id: str = string()
     member_id: str = string("0-2")
     members: list[MemberIdentity] = array(MemberIdentity, "3+")

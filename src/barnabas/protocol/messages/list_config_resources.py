@@ -1,11 +1,11 @@
 """ListConfigResources (API key 74): lists resources that have configs."""
 
-from barnabas.protocol.schema import Message, Struct, array, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int8, int16, int32, string
 
 __all__ = ["ConfigResource", "ListConfigResourcesRequest", "ListConfigResourcesResponse"]
 
 
-class ListConfigResourcesRequest(Message, api_key=74, versions="0-1", flexible="0+"):
+class ListConfigResourcesRequest(Request["ListConfigResourcesResponse"], api_key=74, versions="0-1", flexible="0+"):
     resource_types: list[int] = array("int8", "1+")
 
 

@@ -1,11 +1,11 @@
 """ListGroups (API key 16): lists groups, filtered by state and type."""
 
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, string
 
 __all__ = ["ListGroupsRequest", "ListGroupsResponse", "ListedGroup"]
 
 
-class ListGroupsRequest(Message, api_key=16, versions="0-5", flexible="3+"):
+class ListGroupsRequest(Request["ListGroupsResponse"], api_key=16, versions="0-5", flexible="3+"):
     states_filter: list[str] = array("string", "4+")
     types_filter: list[str] = array("string", "5+")
 

@@ -3,7 +3,7 @@
 Offsets by timestamp; -1 latest, -2 earliest, -3 largest timestamp, -4 earliest local, -5 latest tiered.
 """
 
-from barnabas.protocol.schema import Message, Struct, array, int8, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int8, int16, int32, int64, string
 
 __all__ = [
     "ListOffsetsPartition",
@@ -26,7 +26,7 @@ class ListOffsetsTopic(Struct):
     partitions: list[ListOffsetsPartition] = array(ListOffsetsPartition)
 
 
-class ListOffsetsRequest(Message, api_key=2, versions="1-11", flexible="6+"):
+class ListOffsetsRequest(Request["ListOffsetsResponse"], api_key=2, versions="1-11", flexible="6+"):
     replica_id: int = int32()
     isolation_level: int = int8("2+")
     topics: list[ListOffsetsTopic] = array(ListOffsetsTopic)

@@ -1,6 +1,6 @@
 """ListPartitionReassignments (API key 46): lists reassignments under way."""
 
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, string
 
 __all__ = [
     "ListPartitionReassignmentsRequest",
@@ -16,7 +16,9 @@ class ListPartitionReassignmentsTopics(Struct):
     partition_indexes: list[int] = array("int32")
 
 
-class ListPartitionReassignmentsRequest(Message, api_key=46, versions="0", flexible="0+"):
+class ListPartitionReassignmentsRequest(
+    Request["ListPartitionReassignmentsResponse"], api_key=46, versions="0", flexible="0+"
+):
     timeout_ms: int = int32(default=60000)
     topics: list[ListPartitionReassignmentsTopics] | None = array(
         ListPartitionReassignmentsTopics, nullable="0+", default=None

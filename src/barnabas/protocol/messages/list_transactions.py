@@ -1,11 +1,11 @@
 """ListTransactions (API key 66): lists transactions by state, producer and age."""
 
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, int64, string
 
 __all__ = ["ListTransactionsRequest", "ListTransactionsResponse", "TransactionState"]
 
 
-class ListTransactionsRequest(Message, api_key=66, versions="0-2", flexible="0+"):
+class ListTransactionsRequest(Request["ListTransactionsResponse"], api_key=66, versions="0-2", flexible="0+"):
     state_filters: list[str] = array("string")
     producer_id_filters: list[int] = array("int64")
     duration_filter: int = int64("1+", default=-1)

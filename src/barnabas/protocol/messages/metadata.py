@@ -1,7 +1,7 @@
 """Metadata (API key 3): brokers, topics and partitions; topic ids since 10, null topics mean all."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, bool_, int16, int32, string, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int16, int32, string, uuid
 
 __all__ = [
     "MetadataRequest",
@@ -18,7 +18,7 @@ class MetadataRequestTopic(Struct):
     name: str | None = string(nullable="10+")
 
 
-class MetadataRequest(Message, api_key=3, versions="0-13", flexible="9+"):
+class MetadataRequest(Request["MetadataResponse"], api_key=3, versions="0-13", flexible="9+"):
     topics: list[MetadataRequestTopic] | None = array(MetadataRequestTopic, nullable="1+")
     allow_auto_topic_creation: bool = bool_("4+", default=True)
     include_cluster_authorized_operations: bool = bool_("8-10")

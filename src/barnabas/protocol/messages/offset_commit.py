@@ -1,7 +1,7 @@
 """OffsetCommit (API key 8): commits offsets of a group; topic ids since 10."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, int64, string, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, int64, string, uuid
 
 __all__ = [
     "OffsetCommitRequest",
@@ -26,7 +26,7 @@ class OffsetCommitRequestTopic(Struct):
     partitions: list[OffsetCommitRequestPartition] = array(OffsetCommitRequestPartition)
 
 
-class OffsetCommitRequest(Message, api_key=8, versions="2-10", flexible="8+"):
+class OffsetCommitRequest(Request["OffsetCommitResponse"], api_key=8, versions="2-10", flexible="8+"):
     group_id: str = string()
     generation_id_or_member_epoch: int = int32("1+", default=-1, ignorable=True)
     member_id: str = string("1+", ignorable=True)

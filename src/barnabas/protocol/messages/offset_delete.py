@@ -1,6 +1,6 @@
 """OffsetDelete (API key 47): deletes committed offsets of a group."""
 
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, string
 
 __all__ = [
     "OffsetDeleteRequest",
@@ -21,7 +21,7 @@ class OffsetDeleteRequestTopic(Struct):
     partitions: list[OffsetDeleteRequestPartition] = array(OffsetDeleteRequestPartition)
 
 
-class OffsetDeleteRequest(Message, api_key=47, versions="0"):
+class OffsetDeleteRequest(Request["OffsetDeleteResponse"], api_key=47, versions="0"):
     group_id: str = string()
     topics: list[OffsetDeleteRequestTopic] = array(OffsetDeleteRequestTopic)
 

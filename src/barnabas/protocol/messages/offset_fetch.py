@@ -1,7 +1,7 @@
 """OffsetFetch (API key 9): committed offsets; several groups since 8, topic ids since 10."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, bool_, int16, int32, int64, string, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int16, int32, int64, string, uuid
 
 __all__ = [
     "OffsetFetchRequest",
@@ -35,7 +35,7 @@ class OffsetFetchRequestGroup(Struct):
     topics: list[OffsetFetchRequestTopics] | None = array(OffsetFetchRequestTopics, "8+", nullable="8+")
 
 
-class OffsetFetchRequest(Message, api_key=9, versions="1-10", flexible="6+"):
+class OffsetFetchRequest(Request["OffsetFetchResponse"], api_key=9, versions="1-10", flexible="6+"):
     group_id: str = string("0-7")
     topics: list[OffsetFetchRequestTopic] | None = array(OffsetFetchRequestTopic, "0-7", nullable="2-7")
     groups: list[OffsetFetchRequestGroup] = array(OffsetFetchRequestGroup, "8+")

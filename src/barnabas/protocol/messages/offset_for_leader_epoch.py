@@ -3,7 +3,7 @@
 Where a leader epoch ends, so that a follower or consumer can find divergence.
 """
 
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, int64, string
 
 __all__ = [
     "EpochEndOffset",
@@ -26,7 +26,7 @@ class OffsetForLeaderTopic(Struct):
     partitions: list[OffsetForLeaderPartition] = array(OffsetForLeaderPartition)
 
 
-class OffsetForLeaderEpochRequest(Message, api_key=23, versions="2-4", flexible="4+"):
+class OffsetForLeaderEpochRequest(Request["OffsetForLeaderEpochResponse"], api_key=23, versions="2-4", flexible="4+"):
     replica_id: int = int32("3+", default=-2, ignorable=True)
     topics: list[OffsetForLeaderTopic] = array(OffsetForLeaderTopic)
 

@@ -1,7 +1,7 @@
 """Produce (API key 0): appends record batches. Topic ids since 13."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, int64, records, string, struct, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, int64, records, string, struct, uuid
 
 __all__ = [
     "BatchIndexAndErrorMessage",
@@ -27,7 +27,7 @@ class TopicProduceData(Struct):
     partition_data: list[PartitionProduceData] = array(PartitionProduceData)
 
 
-class ProduceRequest(Message, api_key=0, versions="3-13", flexible="9+"):
+class ProduceRequest(Request["ProduceResponse"], api_key=0, versions="3-13", flexible="9+"):
     transactional_id: str | None = string("3+", nullable="3+", default=None)
     acks: int = int16()
     timeout_ms: int = int32()

@@ -1,12 +1,12 @@
 """RemoveRaftVoter (API key 81): removes a voter from the metadata quorum."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, int16, int32, string, uuid
+from barnabas.protocol.schema import Message, Request, int16, int32, string, uuid
 
 __all__ = ["RemoveRaftVoterRequest", "RemoveRaftVoterResponse"]
 
 
-class RemoveRaftVoterRequest(Message, api_key=81, versions="0", flexible="0+"):
+class RemoveRaftVoterRequest(Request["RemoveRaftVoterResponse"], api_key=81, versions="0", flexible="0+"):
     cluster_id: str | None = string(nullable="0+")
     voter_id: int = int32()
     voter_directory_id: Uuid = uuid()

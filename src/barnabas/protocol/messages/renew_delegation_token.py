@@ -1,11 +1,11 @@
 """RenewDelegationToken (API key 39): renews a delegation token."""
 
-from barnabas.protocol.schema import Message, bytes_, int16, int32, int64
+from barnabas.protocol.schema import Message, Request, bytes_, int16, int32, int64
 
 __all__ = ["RenewDelegationTokenRequest", "RenewDelegationTokenResponse"]
 
 
-class RenewDelegationTokenRequest(Message, api_key=39, versions="1-2", flexible="2+"):
+class RenewDelegationTokenRequest(Request["RenewDelegationTokenResponse"], api_key=39, versions="1-2", flexible="2+"):
     hmac: bytes = bytes_(secret=True)
     renew_period_ms: int = int64()
 

@@ -1,11 +1,11 @@
 """SaslAuthenticate (API key 36): carries SASL tokens, with errors and session life time."""
 
-from barnabas.protocol.schema import Message, bytes_, int16, int64, string
+from barnabas.protocol.schema import Message, Request, bytes_, int16, int64, string
 
 __all__ = ["SaslAuthenticateRequest", "SaslAuthenticateResponse"]
 
 
-class SaslAuthenticateRequest(Message, api_key=36, versions="0-2", flexible="2+"):
+class SaslAuthenticateRequest(Request["SaslAuthenticateResponse"], api_key=36, versions="0-2", flexible="2+"):
     auth_bytes: bytes = bytes_(secret=True)
 
 

@@ -1,11 +1,11 @@
 """SaslHandshake (API key 17): chooses the SASL mechanism."""
 
-from barnabas.protocol.schema import Message, array, int16, string
+from barnabas.protocol.schema import Message, Request, array, int16, string
 
 __all__ = ["SaslHandshakeRequest", "SaslHandshakeResponse"]
 
 
-class SaslHandshakeRequest(Message, api_key=17, versions="0-1"):
+class SaslHandshakeRequest(Request["SaslHandshakeResponse"], api_key=17, versions="0-1"):
     mechanism: str = string()
 
 

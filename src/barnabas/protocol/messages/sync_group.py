@@ -1,6 +1,6 @@
 """SyncGroup (API key 14): the leader hands in assignments, every member gets its own."""
 
-from barnabas.protocol.schema import Message, Struct, array, bytes_, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bytes_, int16, int32, string
 
 __all__ = ["SyncGroupRequest", "SyncGroupRequestAssignment", "SyncGroupResponse"]
 
@@ -10,7 +10,7 @@ class SyncGroupRequestAssignment(Struct):
     assignment: bytes = bytes_()
 
 
-class SyncGroupRequest(Message, api_key=14, versions="0-5", flexible="4+"):
+class SyncGroupRequest(Request["SyncGroupResponse"], api_key=14, versions="0-5", flexible="4+"):
     group_id: str = string()
     generation_id: int = int32()
     member_id: str = string()

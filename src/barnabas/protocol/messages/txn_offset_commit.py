@@ -1,6 +1,6 @@
 """TxnOffsetCommit (API key 28): commits group offsets inside a transaction."""
 
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, int64, string
 
 __all__ = [
     "TxnOffsetCommitRequest",
@@ -24,7 +24,7 @@ class TxnOffsetCommitRequestTopic(Struct):
     partitions: list[TxnOffsetCommitRequestPartition] = array(TxnOffsetCommitRequestPartition)
 
 
-class TxnOffsetCommitRequest(Message, api_key=28, versions="0-5", flexible="3+"):
+class TxnOffsetCommitRequest(Request["TxnOffsetCommitResponse"], api_key=28, versions="0-5", flexible="3+"):
     transactional_id: str = string()
     group_id: str = string()
     producer_id: int = int64()

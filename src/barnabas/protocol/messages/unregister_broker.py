@@ -1,11 +1,11 @@
 """UnregisterBroker (API key 64): removes a broker's registration."""
 
-from barnabas.protocol.schema import Message, int16, int32, string
+from barnabas.protocol.schema import Message, Request, int16, int32, string
 
 __all__ = ["UnregisterBrokerRequest", "UnregisterBrokerResponse"]
 
 
-class UnregisterBrokerRequest(Message, api_key=64, versions="0", flexible="0+"):
+class UnregisterBrokerRequest(Request["UnregisterBrokerResponse"], api_key=64, versions="0", flexible="0+"):
     broker_id: int = int32()
 
 

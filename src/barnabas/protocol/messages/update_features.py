@@ -1,6 +1,6 @@
 """UpdateFeatures (API key 57): raises and lowers finalized feature levels."""
 
-from barnabas.protocol.schema import Message, Struct, array, bool_, int8, int16, int32, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int8, int16, int32, string
 
 __all__ = ["FeatureUpdateKey", "UpdatableFeatureResult", "UpdateFeaturesRequest", "UpdateFeaturesResponse"]
 
@@ -12,7 +12,7 @@ class FeatureUpdateKey(Struct):
     upgrade_type: int = int8("1+", default=1)
 
 
-class UpdateFeaturesRequest(Message, api_key=57, versions="0-2", flexible="0+"):
+class UpdateFeaturesRequest(Request["UpdateFeaturesResponse"], api_key=57, versions="0-2", flexible="0+"):
     timeout_ms: int = int32(default=60000)
     feature_updates: list[FeatureUpdateKey] = array(FeatureUpdateKey)
     validate_only: bool = bool_("1+")

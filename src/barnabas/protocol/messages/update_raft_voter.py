@@ -1,7 +1,7 @@
 """UpdateRaftVoter (API key 82): a voter updates its endpoints and supported kraft.version."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, int16, int32, string, struct, uint16, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, string, struct, uint16, uuid
 
 __all__ = ["CurrentLeader", "KRaftVersionFeature", "Listener", "UpdateRaftVoterRequest", "UpdateRaftVoterResponse"]
 
@@ -17,7 +17,7 @@ class KRaftVersionFeature(Struct):
     max_supported_version: int = int16()
 
 
-class UpdateRaftVoterRequest(Message, api_key=82, versions="0", flexible="0+"):
+class UpdateRaftVoterRequest(Request["UpdateRaftVoterResponse"], api_key=82, versions="0", flexible="0+"):
     cluster_id: str | None = string(nullable="0+")
     current_leader_epoch: int = int32()
     voter_id: int = int32()

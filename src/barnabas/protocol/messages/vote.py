@@ -1,7 +1,7 @@
 """Vote (API key 52): asks for a vote or, since 2, a pre-vote."""
 
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.schema import Message, Struct, array, bool_, int16, int32, int64, string, uint16, uuid
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int16, int32, int64, string, uint16, uuid
 
 __all__ = [
     "NodeEndpoint",
@@ -30,7 +30,7 @@ class VoteRequestTopicData(Struct):
     partitions: list[VoteRequestPartitionData] = array(VoteRequestPartitionData)
 
 
-class VoteRequest(Message, api_key=52, versions="0-2", flexible="0+"):
+class VoteRequest(Request["VoteResponse"], api_key=52, versions="0-2", flexible="0+"):
     cluster_id: str | None = string(nullable="0+", default=None)
     voter_id: int = int32("1+", default=-1, ignorable=True)
     topics: list[VoteRequestTopicData] = array(VoteRequestTopicData)

@@ -1,6 +1,6 @@
 """WriteTxnMarkers (API key 27): a transaction coordinator writes commit or abort markers."""
 
-from barnabas.protocol.schema import Message, Struct, array, bool_, int8, int16, int32, int64, string
+from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int8, int16, int32, int64, string
 
 __all__ = [
     "WritableTxnMarker",
@@ -27,7 +27,7 @@ class WritableTxnMarker(Struct):
     transaction_version: int = int8("2+", ignorable=True)
 
 
-class WriteTxnMarkersRequest(Message, api_key=27, versions="1-2", flexible="1+"):
+class WriteTxnMarkersRequest(Request["WriteTxnMarkersResponse"], api_key=27, versions="1-2", flexible="1+"):
     markers: list[WritableTxnMarker] = array(WritableTxnMarker)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.murmur2 import partition_for_key
@@ -20,7 +20,6 @@ from barnabas.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
-    CreateTopicsResponse,
 )
 from barnabas.protocol.record_batch_builder import RecordBatchBuilder
 from barnabas.server.audit.event_format import decision_fields, dropped_fields, to_json
@@ -167,7 +166,7 @@ class AccessAuditTopic:
         """Why it failed, or None."""
         request = CreateTopicsRequest(topics=[self._wanted()], timeout_ms=_CREATE_TIMEOUT_MS)
         try:
-            answer = cast("CreateTopicsResponse", await self._controller.send(request))
+            answer = await self._controller.send(request)
         except ApiException as error:
             return str(error)
         for topic in answer.topics:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.common.errors import ApiException, ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.protocol.schema import Message
+    from barnabas.protocol.schema import Message, Request
     from barnabas.server.node_core import NodeCore
 
 __all__ = ["OtherBrokers"]
+
+R = TypeVar("R", bound="Message")
 
 
 class OtherBrokers:
@@ -19,7 +21,7 @@ class OtherBrokers:
     def __init__(self, core: NodeCore) -> None:
         self._core = core
 
-    async def ask(self, broker_id: int, request: Message) -> Message:
+    async def ask(self, broker_id: int, request: Request[R]) -> R:
         """Raises BROKER_NOT_AVAILABLE, with the reason."""
         from barnabas.clients.errors import ClientError
         from barnabas.clients.network_client import NetworkClient
@@ -38,7 +40,7 @@ class OtherBrokers:
                 inter_broker_client_config(config, client_id=f"broker-{config.node_id}")
             ) as client:
                 connection = await client.connection_to(address)
-                return cast("Message", await connection.request(request))
+                return await connection.request(request)
         except (ClientError, NodeStartError) as error:
             raise _unavailable(broker_id, str(error)) from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from barnabas.common.errors import ApiException
 from barnabas.metadata.image.configs import ConfigResourceType
@@ -15,7 +15,6 @@ from barnabas.metadata.topic_default_differences import (
 from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
-    DescribeConfigsResponse,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ async def compare_topic_defaults(core: NodeCore, others: OtherBrokers) -> None:
         )
         request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
         try:
-            answer = cast("DescribeConfigsResponse", await others.ask(broker_id, request))
+            answer = await others.ask(broker_id, request)
         except ApiException as error:
             log.debug("the settings of broker %d are not compared with this one's: %s", broker_id, error)
             continue

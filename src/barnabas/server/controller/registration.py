@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.protocol.messages.controller_registration import (
     ControllerRegistrationRequest,
-    ControllerRegistrationResponse,
     Feature,
     Listener,
 )
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from barnabas.common.uuid import Uuid
     from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
     from barnabas.metadata.publisher import LoaderManifest
-    from barnabas.protocol.schema import Message
+    from barnabas.protocol.messages.controller_registration import ControllerRegistrationResponse
     from barnabas.server.settings.endpoints import Endpoint
 
 __all__ = ["ControllerRegistration"]
@@ -40,7 +39,7 @@ class ControllerRegistration:
 
     def __init__(
         self,
-        send: Callable[[Message], Awaitable[Message]],
+        send: Callable[[ControllerRegistrationRequest], Awaitable[ControllerRegistrationResponse]],
         *,
         node_id: int,
         incarnation_id: Uuid,
@@ -102,7 +101,7 @@ class ControllerRegistration:
 
     async def _try_register(self) -> ApiException | None:
         try:
-            response = cast("ControllerRegistrationResponse", await self._send(self._request))
+            response = await self._send(self._request)
         except ApiException as error:
             return error
         if response.error_code == ErrorCode.NONE:

@@ -6,39 +6,43 @@ A client's request travels in a numbered envelope, a request of the broker's own
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from barnabas.broker.forwarding_queue import Call
-from barnabas.common.errors import ErrorCode
+from barnabas.common.errors import ErrorCode, InvariantViolated
 from barnabas.network.response_errors import ResponseErrors
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.envelope_tags import committed_offset_of
 from barnabas.protocol.messages.envelope import EnvelopeResponse
+from barnabas.protocol.schema import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from barnabas.broker.forwarded_call import ForwardedCall
-    from barnabas.protocol.schema import Message
+    from barnabas.protocol.schema import Request
 
 __all__ = ["EnvelopedCall", "OwnCall", "WaitingCall"]
+
+R_co = TypeVar("R_co", bound=Message, covariant=True)
 
 _NOT_CONTROLLER: Final = int(ErrorCode.NOT_CONTROLLER)
 _CREATES_ANEW: Final = frozenset({ApiKey.CREATE_DELEGATION_TOKEN})
 
 
-class WaitingCall(Call):
+class WaitingCall(Call, Generic[R_co]):
     """A call, and the future of its answer."""
 
-    __slots__ = ("committed_offset", "future")
+    __slots__ = ("_answer", "committed_offset", "future")
 
     def __init__(self) -> None:
         super().__init__()
         self.committed_offset: int | None = None
         """How far the metadata log was committed when a controller of ours answered."""
-        self.future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self.future: asyncio.Future[R_co] = asyncio.get_running_loop().create_future()
+        self._answer: R_co | None = None
 
-    def message(self, controller: Mapping[int, tuple[int, int]]) -> Message:
+    def message(self, controller: Mapping[int, tuple[int, int]]) -> Request[Message]:
         raise NotImplementedError
 
     def is_repeatable(self, *, is_numbered: bool) -> bool:
@@ -52,21 +56,22 @@ class WaitingCall(Call):
         """Whether a controller that has it already notices when it comes again, so that sending it early is safe."""
         return True
 
-    def settle(self, outcome: Message | Exception | None) -> None:
-        """Hand the outcome to the sender, unless it has one already or has gone."""
-        if self.future.done():
-            return
-        if isinstance(outcome, Exception):
-            self.future.set_exception(outcome)
-        elif outcome is not None:
-            self.future.set_result(outcome)
-
-    def read(self, response: Any) -> tuple[ErrorCode, Message | None]:
-        """The error of the attempt, and the answer if there is none. Raises DecodeError."""
+    def read(self, response: Message) -> ErrorCode:
+        """Return the error of the attempt. Without one, keep the answer for ``deliver``. Raises DecodeError."""
         raise NotImplementedError
 
+    def deliver(self) -> None:
+        """Hand the answer to the sender, unless the sender has an outcome already or has gone."""
+        if self._answer is not None and not self.future.done():
+            self.future.set_result(self._answer)
 
-class EnvelopedCall(WaitingCall):
+    def fail(self, error: Exception) -> None:
+        """Raise the error at the sender, unless the sender has an outcome already or has gone."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class EnvelopedCall(WaitingCall[Message]):
     """A client's request.
 
     A controller of Kafka's does not know its number. Then a call that is sent again may be applied again, as with
@@ -88,31 +93,38 @@ class EnvelopedCall(WaitingCall):
     def is_recognised(self, *, is_numbered: bool) -> bool:
         return is_numbered
 
-    def message(self, controller: Mapping[int, tuple[int, int]]) -> Message:
+    def message(self, controller: Mapping[int, tuple[int, int]]) -> Request[Message]:
         return self._forwarded.envelope(controller)
 
-    def read(self, response: EnvelopeResponse) -> tuple[ErrorCode, Message | None]:
+    def read(self, response: Message) -> ErrorCode:
+        if not isinstance(response, EnvelopeResponse):
+            raise InvariantViolated(f"an envelope was answered by {type(response).__name__}")
         if response.error_code:
-            return _error_code(response.error_code), None
+            return _error_code(response.error_code)
         self.committed_offset = committed_offset_of(response)
-        return ErrorCode.NONE, self._forwarded.answer(response.response_data, self._response_type)
+        self._answer = self._forwarded.answer(response.response_data, self._response_type)
+        return ErrorCode.NONE
 
 
-class OwnCall(WaitingCall):
-    __slots__ = ("_errors", "_request")
+class OwnCall(WaitingCall[R_co]):
+    __slots__ = ("_errors", "_request", "_response_type")
 
-    def __init__(self, request: Message) -> None:
+    def __init__(self, request: Request[R_co]) -> None:
         super().__init__()
         self._request = request
-        self._errors = ResponseErrors(_response_type(ApiKey(request.API_KEY)))
+        self._response_type = request.response_type()
+        self._errors = ResponseErrors(self._response_type)
 
-    def message(self, controller: Mapping[int, tuple[int, int]]) -> Message:
+    def message(self, controller: Mapping[int, tuple[int, int]]) -> Request[Message]:
         return self._request
 
-    def read(self, response: Message) -> tuple[ErrorCode, Message | None]:
+    def read(self, response: Message) -> ErrorCode:
+        if not isinstance(response, self._response_type):
+            raise InvariantViolated(f"{type(self._request).__name__} was answered by {type(response).__name__}")
         if _NOT_CONTROLLER in self._errors.of(response):
-            return ErrorCode.NOT_CONTROLLER, None
-        return ErrorCode.NONE, response
+            return ErrorCode.NOT_CONTROLLER
+        self._answer = response
+        return ErrorCode.NONE
 
 
 def _error_code(number: int) -> ErrorCode:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.network.response_errors import ResponseErrors
@@ -12,13 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from barnabas.controller.quorum_controller import QuorumController
-    from barnabas.protocol.schema import Message
+    from barnabas.protocol.schema import Message, Request
     from barnabas.security.request_context import RequestContext
     from barnabas.server.controller_channel.in_process import InProcessChannel
     from barnabas.server.controller_channel.network import NetworkChannel
     from barnabas.server.node_core import NodeCore
 
 __all__ = ["CombinedChannel", "network_channel"]
+
+R = TypeVar("R", bound="Message")
 
 
 def network_channel(core: NodeCore, serialize_principal: Callable[[RequestContext], bytes]) -> NetworkChannel:
@@ -71,18 +73,18 @@ class CombinedChannel:
         return None if self._controller.is_active or self._remote is None else self._remote.versions()
 
     async def forward(self, request: Message, context: RequestContext) -> Message:
-        answer = await self._ask_own(request, lambda: self._own.forward(request, context))
+        answer = await self._ask_own(lambda: self._own.forward(request, context))
         return await self._other().forward(request, context) if answer is None else answer
 
-    async def send(self, request: Message) -> Message:
-        answer = await self._ask_own(request, lambda: self._own.send(request))
+    async def send(self, request: Request[R]) -> R:
+        answer = await self._ask_own(lambda: self._own.send(request))
         return await self._other().send(request) if answer is None else answer
 
     async def close(self) -> None:
         if self._remote is not None:
             await self._remote.close()
 
-    async def _ask_own(self, request: Message, ask: Callable[[], Awaitable[Message]]) -> Message | None:
+    async def _ask_own(self, ask: Callable[[], Awaitable[R]]) -> R | None:
         """None when another controller has to be asked."""
         if self._is_alone():
             return await ask()

@@ -53,7 +53,7 @@ class Exchange:
 
     __slots__ = ("_timeout", "address", "call", "connection", "has_ended", "is_bypassed", "was_sent")
 
-    def __init__(self, call: WaitingCall, connection: ControllerConnection, address: Address) -> None:
+    def __init__(self, call: WaitingCall[Message], connection: ControllerConnection, address: Address) -> None:
         self.call = call
         self.connection = connection
         self.address = address
@@ -88,8 +88,7 @@ class Exchange:
         connection = await by.connect(client, self.address)
         message = self.call.message(connection.versions)
         self.was_sent = True
-        response: Message = await connection.request(message)
-        return response
+        return await connection.request(message)
 
     async def _outcome(self, client: NetworkClient, by: ControllerConnection) -> Message | Exception:
         """What ``_ask`` returns or raises, as a value: no caller may be left that awaits the task."""

@@ -8,9 +8,9 @@ allowed by the boundary of the process, whoever the broker would be over the wir
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar
 
-from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.errors import ApiException, ErrorCode, InvariantViolated
 from barnabas.network.api_handler import Access
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.security.authorizer.authorizer import AllowAllAuthorizer
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.network.api_handler import HandlerTable
-    from barnabas.protocol.schema import Message
+    from barnabas.protocol.schema import Message, Request
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
 
 __all__ = ["InProcessChannel"]
+
+R = TypeVar("R", bound="Message")
 
 
 class InProcessChannel:
@@ -50,9 +52,12 @@ class InProcessChannel:
     async def forward(self, request: Message, context: RequestContext) -> Message:
         return await self._call(request, context, self._authorizer)
 
-    async def send(self, request: Message) -> Message:
+    async def send(self, request: Request[R]) -> R:
         key = ApiKey(request.API_KEY)
-        return await self._call(request, self._own_context(key, API_TABLE[key].highest), self._boundary)
+        response = await self._call(request, self._own_context(key, API_TABLE[key].highest), self._boundary)
+        if not isinstance(response, request.response_type()):
+            raise InvariantViolated(f"{type(request).__name__} was answered by {type(response).__name__}")
+        return response
 
     def versions(self) -> None:
         """Both sides are the same program."""
@@ -65,9 +70,9 @@ class InProcessChannel:
         if not self._controller.is_active:
             raise ApiException(ErrorCode.NOT_CONTROLLER, "No controller is active.")
         try:
-            response = handler.function(self._controller, request, access)
+            response: Message | Awaitable[Message] = handler.function(self._controller, request, access)
             if isinstance(response, Awaitable):
                 response = await response
         except ApiException as error:
             response = handler.on_error(request, error)
-        return cast("Message", response)
+        return response

@@ -19,7 +19,7 @@ import asyncio
 import logging
 from functools import partial
 from os import urandom
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.attempt_limit import AttemptLimit
 from barnabas.broker.forwarded_call import ForwardedCall
@@ -48,12 +48,14 @@ if TYPE_CHECKING:
 
     from barnabas.clients.client_config import ClientConfig
     from barnabas.common.clock import Clock
-    from barnabas.protocol.schema import Message
+    from barnabas.protocol.schema import Message, Request
     from barnabas.raft.voter_set import Endpoint
     from barnabas.security.request_context import RequestContext
     from barnabas.server.controller_channel.calls import WaitingCall
 
 __all__ = ["NetworkChannel"]
+
+R = TypeVar("R", bound="Message")
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +141,7 @@ class NetworkChannel:
             await self._reach_offset(call.committed_offset, _APPLY_TIMEOUT_S)
         return answer
 
-    async def send(self, request: Message) -> Message:
+    async def send(self, request: Request[R]) -> R:
         lanes = self._forwarding
         if request.API_KEY in _LIFECYCLE:
             lanes = self._lifecycle
@@ -176,7 +178,7 @@ class _Lanes:
         client: NetworkClient,
         leader: Callable[[], Endpoint | None],
         clock: Clock,
-        queue: ForwardingQueue,
+        queue: ForwardingQueue[WaitingCall[Message]],
         *,
         stats: ForwardingStats,
         numbering: set[Address],
@@ -198,7 +200,7 @@ class _Lanes:
         self._idle: list[ControllerConnection] = []
         self._all: list[ControllerConnection] = []
         self._under_way: dict[asyncio.Task[None], Exchange] = {}
-        self._waiting_for: set[WaitingCall] = set()
+        self._waiting_for: set[WaitingCall[Message]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._silent_since_ms: int | None = None
         self._told = ""
@@ -212,7 +214,7 @@ class _Lanes:
                 return connection.versions
         return None
 
-    async def ask(self, call: WaitingCall, timeout_ms: int | None = None) -> Message:
+    async def ask(self, call: WaitingCall[R], timeout_ms: int | None = None) -> R:
         """Raises ApiException with what the sender is to be told, or CloseConnection."""
         self.queue.add(call, self._clock.monotonic_ms(), timeout_ms)
         self._waiting_for.add(call)
@@ -252,7 +254,7 @@ class _Lanes:
         if self._under_way:
             await asyncio.wait(self._under_way)
         for call in tuple(self._waiting_for):
-            call.settle(ApiException(ErrorCode.NOT_CONTROLLER, "The broker is shutting down."))
+            call.fail(ApiException(ErrorCode.NOT_CONTROLLER, "The broker is shutting down."))
         for lane in self._all:
             await lane.hang_up()
 
@@ -266,7 +268,7 @@ class _Lanes:
         leader = self._leader()
         while leader is not None and (call := self.queue.next_to_send(now_ms)) is not None:
             lane = self._idle.pop() if self._idle else self._new_lane()
-            self._begin(Exchange(cast("WaitingCall", call), lane, Address(*leader)))
+            self._begin(Exchange(call, lane, Address(*leader)))
         due = self.queue.wakeup_ms(now_ms, is_controller_known=leader is not None)
         if due is not None:
             self._timer = asyncio.get_running_loop().call_later(max(due - now_ms, 1) / 1000, self._pump)
@@ -275,7 +277,7 @@ class _Lanes:
         """The senders are answered now. A controller that has such a call carries it out, or not: that is unknown."""
         late = self.queue.expired(now_ms)
         for call in late:
-            self._fail(cast("WaitingCall", call), ErrorCode.REQUEST_TIMED_OUT)
+            self._fail(call, ErrorCode.REQUEST_TIMED_OUT)
         if late:
             for exchange in self._under_way.values():
                 if exchange.call.has_expired:
@@ -292,10 +294,10 @@ class _Lanes:
         task.add_done_callback(self._under_way.pop)
 
     async def _exchange(self, exchange: Exchange) -> None:
-        attempt, error, answer = Attempt.LOST, ErrorCode.NONE, cast("Message | None", None)
+        attempt, error = Attempt.LOST, ErrorCode.NONE
         try:
             response = await exchange.run(self._client, self._attempts)
-            error, answer = await _read(exchange.call, response)
+            error = await _read(exchange.call, response)
             attempt = Attempt.ANSWERED
         except ClientError as problem:
             attempt = _attempt_of(problem)
@@ -310,10 +312,10 @@ class _Lanes:
         except Exception:
             log.exception("a request can't be passed on to the controller")
             attempt = Attempt.GARBLED
-        await self._conclude(exchange, attempt, error, answer)
+        await self._conclude(exchange, attempt, error)
         self._pump()
 
-    async def _conclude(self, exchange: Exchange, attempt: Attempt, error: ErrorCode, answer: Message | None) -> None:
+    async def _conclude(self, exchange: Exchange, attempt: Attempt, error: ErrorCode) -> None:
         call, now_ms = exchange.call, self._clock.monotonic_ms()
         is_numbered = exchange.address in self._numbering
         verdict = self.queue.completed(
@@ -335,9 +337,9 @@ class _Lanes:
                 self._numbering.add(exchange.address)
             self._stats.remote_times.record(now_ms - call.sent_ms)
             self._stats.queue_times.record(call.queued_ms)
-            call.settle(answer)
+            call.deliver()
         elif verdict.fate is Fate.HANG_UP:
-            call.settle(CloseConnection("the controller does not serve this version of the request any more"))
+            call.fail(CloseConnection("the controller does not serve this version of the request any more"))
         elif verdict.fate is Fate.FAIL:
             if error not in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER):
                 log.error("the controller at %s refuses what this broker forwards: %s", exchange.address, error.name)
@@ -354,7 +356,7 @@ class _Lanes:
             if since_ms is not None and self._on_path_back is not None:
                 self._on_path_back(exchange.address, since_ms)
 
-    def _fail(self, call: WaitingCall, code: ErrorCode) -> None:
+    def _fail(self, call: WaitingCall[Message], code: ErrorCode) -> None:
         if call.future.done():
             return
         if code is ErrorCode.REQUEST_TIMED_OUT:
@@ -363,7 +365,7 @@ class _Lanes:
             message = "The active controller did not answer in time."
         else:
             message = _UNEXPECTED
-        call.settle(ApiException(code, message))
+        call.fail(ApiException(code, message))
 
     def _tell(self, attempt: Attempt, address: Address, problem: Exception) -> None:
         """Once for each time that something goes wrong with the controller."""
@@ -384,7 +386,7 @@ def _attempt_of(problem: ClientError) -> Attempt:
     return Attempt.LOST
 
 
-async def _read(call: WaitingCall, response: Message) -> tuple[ErrorCode, Message | None]:
+async def _read(call: WaitingCall[Message], response: Message) -> ErrorCode:
     """A long answer is decoded on a thread. Raises DecodeError."""
     if len(getattr(response, "response_data", None) or b"") <= _INLINE_BYTES_MAX:
         return call.read(response)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any
 
 from barnabas.clients.admin import AdminClient
@@ -80,7 +79,7 @@ class ScriptedConnection:
             self.is_open = False
             raise answer
         frame = bytearray(answer.encode(version))
-        return (read or _response_type(type(message)).decode)(frame, version, 0)
+        return (read or type(message).response_type().decode)(frame, version, 0)
 
 
 class ScriptedCluster:
@@ -134,7 +133,3 @@ def admin_of(cluster: ScriptedCluster, properties: Mapping[str, str] | None = No
     """A client that does not pause between tries."""
     settings = {"bootstrap.servers": "bootstrap:9092", "retry.backoff.ms": "0", "retry.backoff.max.ms": "0"}
     return AdminClient(config=client_config({**settings, **(properties or {})}), network=cluster)
-
-
-def _response_type(request: type[Any]) -> Any:
-    return getattr(import_module(request.__module__), request.__name__.removesuffix("Request") + "Response")

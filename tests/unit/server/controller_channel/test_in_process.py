@@ -14,8 +14,9 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from barnabas.protocol.schema import Message
 from barnabas.security.authorizer.authorizer import AllowAllAuthorizer, Authorizer
 from barnabas.security.principal import Principal
 from barnabas.security.request_context import RequestContext
@@ -97,21 +98,22 @@ def test_an_error_is_answered_in_the_shape_of_the_api() -> None:
 def test_what_the_broker_sends_for_itself_comes_over_the_controller_listener() -> None:
     seen = []
 
-    def handle(controller: Any, request: Any, access: Any) -> CreateTopicsResponse:
+    def handle(controller: Any, request: Any, access: Any) -> AllocateProducerIdsResponse:
         seen.append((access.context.api_key, access.context.listener_name, access.context.principal))
-        return CreateTopicsResponse()
+        return AllocateProducerIdsResponse()
 
     asyncio.run(channel(handle).send(AllocateProducerIdsRequest(broker_id=1)))
     assert seen == [(ApiKey.ALLOCATE_PRODUCER_IDS, "CONTROLLER", BROKER)]
 
 
 def test_the_broker_may_do_for_itself_what_its_principal_may_not_and_a_client_may_not() -> None:
-    def handle(controller: Any, request: Any, access: Any) -> CreateTopicsResponse:
+    def handle(controller: Any, request: Any, access: Any) -> Message:
         access.require_on_cluster(AclOperation.CLUSTER_ACTION)
-        return CreateTopicsResponse()
+        response: Message = request.response_type()()
+        return response
 
     asked = channel(handle, authorizer=DeniesAll())
-    own: Any = asyncio.run(asked.send(AllocateProducerIdsRequest(broker_id=1)))
+    own = asyncio.run(asked.send(AllocateProducerIdsRequest(broker_id=1)))
     forwarded: Any = asyncio.run(asked.forward(CreateTopicsRequest(), ALICE))
     assert own.throttle_time_ms == 0
     assert forwarded.throttle_time_ms == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

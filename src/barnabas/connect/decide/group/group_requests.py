@@ -15,7 +15,7 @@ from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from barnabas.protocol.schema import Message
+from barnabas.protocol.schema import Message, Request
 
 __all__ = [
     "GroupRequest",
@@ -59,14 +59,14 @@ class GroupRequest:
     api_key: ApiKey
     purpose: ConnectionPurpose
     to: Address | None
-    message: Callable[[int], Message]
+    message: Callable[[int], Request[Message]]
     timeout_ms: int
 
 
 def find_coordinator(request_id: int, settings: GroupSettings) -> GroupRequest:
     group_id = settings.group_id
 
-    def message(version: int) -> Message:
+    def message(version: int) -> Request[Message]:
         if version >= _KEYS_SINCE:
             return FindCoordinatorRequest(coordinator_keys=[group_id])
         return FindCoordinatorRequest(key=group_id)
@@ -139,7 +139,7 @@ def heartbeat(
 def leave_group(request_id: int, settings: GroupSettings, to: Address, *, member_id: str, reason: str) -> GroupRequest:
     """On the heartbeat's connection, because a JoinGroup may be waiting on the other one."""
 
-    def message(version: int) -> Message:
+    def message(version: int) -> Request[Message]:
         if version >= _MEMBERS_SINCE:
             member = MemberIdentity(member_id=member_id, reason=reason[:_REASON_MAX])
             return LeaveGroupRequest(group_id=settings.group_id, members=[member])
