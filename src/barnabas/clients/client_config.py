@@ -14,8 +14,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from barnabas.clients.errors import InvalidClientConfig
-from barnabas.common.config_def import READ_ONLY, ConfigDef, ConfigException, ConfigRow
+from barnabas.common.config_def import ConfigDef, ConfigException
 from barnabas.common.properties_file import MalformedProperties, read_properties_file
+from barnabas.common.settings.setting import INT, LIST, LONG, PASSWORD, STRING, Setting
 
 __all__ = [
     "Address",
@@ -35,43 +36,39 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def _row(name: str, type_: str, default: str | None, validator: str = "") -> ConfigRow:
-    return (name, type_, default, validator, "MEDIUM", READ_ONLY)
-
-
 _SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
-_ROWS: tuple[ConfigRow, ...] = (
-    _row("bootstrap.servers", "LIST", ""),
-    _row("bootstrap.controllers", "LIST", ""),
-    _row("client.id", "STRING", ""),
-    _row("security.protocol", "STRING", "PLAINTEXT", "i:PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL"),
-    _row("request.timeout.ms", "INT", "30000", "0.."),
-    _row("default.api.timeout.ms", "INT", "60000", "0.."),
-    _row("socket.connection.setup.timeout.ms", "LONG", "10000", "0.."),
-    _row("send.buffer.bytes", "INT", "131072", "-1.."),
-    _row("receive.buffer.bytes", "INT", "65536", "-1.."),
-    _row("retries", "INT", "2147483647", "0.."),
-    _row("retry.backoff.ms", "LONG", "100", "0.."),
-    _row("retry.backoff.max.ms", "LONG", "1000", "0.."),
-    _row("client.dns.lookup", "STRING", "use_all_dns_ips", "use_all_dns_ips"),
-    _row("sasl.mechanism", "STRING", "GSSAPI"),
-    _row("sasl.jaas.config", "PASSWORD", None),
-    _row("sasl.oauthbearer.token.endpoint.url", "STRING", None),
-    _row("ssl.cipher.suites", "LIST", ""),
-    _row("ssl.enabled.protocols", "LIST", "TLSv1.2,TLSv1.3"),
-    _row("ssl.endpoint.identification.algorithm", "STRING", "https"),
-    _row("ssl.key.password", "PASSWORD", None),
-    _row("ssl.keystore.certificate.chain", "PASSWORD", None),
-    _row("ssl.keystore.key", "PASSWORD", None),
-    _row("ssl.keystore.location", "STRING", None),
-    _row("ssl.keystore.password", "PASSWORD", None),
-    _row("ssl.keystore.type", "STRING", "JKS"),
-    _row("ssl.protocol", "STRING", "TLSv1.3"),
-    _row("ssl.truststore.certificates", "PASSWORD", None),
-    _row("ssl.truststore.location", "STRING", None),
-    _row("ssl.truststore.password", "PASSWORD", None),
-    _row("ssl.truststore.type", "STRING", "JKS"),
+_ROWS: tuple[Setting, ...] = (
+    Setting("bootstrap.servers", LIST, ""),
+    Setting("bootstrap.controllers", LIST, ""),
+    Setting("client.id", STRING, ""),
+    Setting("security.protocol", STRING, "PLAINTEXT", "i:PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL"),
+    Setting("request.timeout.ms", INT, "30000", "0.."),
+    Setting("default.api.timeout.ms", INT, "60000", "0.."),
+    Setting("socket.connection.setup.timeout.ms", LONG, "10000", "0.."),
+    Setting("send.buffer.bytes", INT, "131072", "-1.."),
+    Setting("receive.buffer.bytes", INT, "65536", "-1.."),
+    Setting("retries", INT, "2147483647", "0.."),
+    Setting("retry.backoff.ms", LONG, "100", "0.."),
+    Setting("retry.backoff.max.ms", LONG, "1000", "0.."),
+    Setting("client.dns.lookup", STRING, "use_all_dns_ips", "use_all_dns_ips"),
+    Setting("sasl.mechanism", STRING, "GSSAPI"),
+    Setting("sasl.jaas.config", PASSWORD, None),
+    Setting("sasl.oauthbearer.token.endpoint.url", STRING, None),
+    Setting("ssl.cipher.suites", LIST, ""),
+    Setting("ssl.enabled.protocols", LIST, "TLSv1.2,TLSv1.3"),
+    Setting("ssl.endpoint.identification.algorithm", STRING, "https"),
+    Setting("ssl.key.password", PASSWORD, None),
+    Setting("ssl.keystore.certificate.chain", PASSWORD, None),
+    Setting("ssl.keystore.key", PASSWORD, None),
+    Setting("ssl.keystore.location", STRING, None),
+    Setting("ssl.keystore.password", PASSWORD, None),
+    Setting("ssl.keystore.type", STRING, "JKS"),
+    Setting("ssl.protocol", STRING, "TLSv1.3"),
+    Setting("ssl.truststore.certificates", PASSWORD, None),
+    Setting("ssl.truststore.location", STRING, None),
+    Setting("ssl.truststore.password", PASSWORD, None),
+    Setting("ssl.truststore.type", STRING, "JKS"),
 )
 
 CONFIG_PROVIDERS = "config.providers"

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.common.broker_config_table import (
-    AUTHORIZER_SETTINGS,
-    BARNABAS_SETTINGS,
-    BROKER_SETTINGS,
-    INTERNAL_BROKER_SETTINGS,
-)
-from barnabas.common.config_def import CLUSTER_WIDE, PER_BROKER, ConfigDef, ConfigKey, ConfigRow, ConfigValue
+from barnabas.common.config_def import CLUSTER_WIDE, PER_BROKER, ConfigDef, ConfigValue, Setting
+from barnabas.common.group_config import GROUP_CONFIG_DEF, group_synonym
+from barnabas.common.settings.group_settings import DynamicQuotas
+from barnabas.common.settings.node_settings import NodeSettings
 from barnabas.common.topic_config import TOPIC_CONFIG_DEF, TOPIC_SYNONYMS, TopicConfig
 
 __all__ = [
     "BROKER_CONFIG_DEF",
     "DYNAMIC_QUOTA_CONFIG_DEF",
+    "broker_config_doc",
     "broker_config_key",
     "broker_synonyms",
     "listener_base_name",
@@ -27,21 +25,8 @@ __all__ = [
     "update_mode",
 ]
 
-BROKER_CONFIG_DEF = ConfigDef(
-    BROKER_SETTINGS + AUTHORIZER_SETTINGS + BARNABAS_SETTINGS,
-    internal=INTERNAL_BROKER_SETTINGS + tuple(row[0] for row in AUTHORIZER_SETTINGS + BARNABAS_SETTINGS),
-)
-
-# Dynamic settings that no server.properties knows: described only once somebody has set them.
-_DYNAMIC_QUOTAS: tuple[ConfigRow, ...] = tuple(
-    (name, "LONG", "9223372036854775807", "0..", "MEDIUM", CLUSTER_WIDE)
-    for name in (
-        "leader.replication.throttled.rate",
-        "follower.replication.throttled.rate",
-        "replica.alter.log.dirs.io.max.bytes.per.second",
-    )
-)
-DYNAMIC_QUOTA_CONFIG_DEF = ConfigDef(_DYNAMIC_QUOTAS)
+BROKER_CONFIG_DEF = ConfigDef(NodeSettings)
+DYNAMIC_QUOTA_CONFIG_DEF = ConfigDef(DynamicQuotas)
 
 # Settings that say the same in several units or under an older name, the strongest first.
 _SYNONYM_GROUPS: tuple[tuple[str, ...], ...] = tuple(
@@ -73,13 +58,31 @@ def listener_base_name(name: str) -> str | None:
     return setting if dot and setting else None
 
 
-def broker_config_key(name: str) -> ConfigKey | None:
+def broker_config_key(name: str) -> Setting | None:
     """The definition of a broker setting, of its listener form, or of a quota that is only set dynamically."""
     return (
         BROKER_CONFIG_DEF.get(name)
         or DYNAMIC_QUOTA_CONFIG_DEF.get(name)
         or BROKER_CONFIG_DEF.get(listener_base_name(name) or "")
     )
+
+
+def broker_config_doc(name: str) -> str | None:
+    """What a setting means; None for an unknown one. A default of topics or groups is explained by their setting."""
+    own = BROKER_CONFIG_DEF.doc(name) or DYNAMIC_QUOTA_CONFIG_DEF.doc(name)
+    if own is not None:
+        return own
+    for topic_name, synonyms in TOPIC_SYNONYMS.items():
+        if name in (synonym for synonym, _ in synonyms):
+            return f"For topics that don't set {topic_name}. {TOPIC_CONFIG_DEF.doc(topic_name)}"
+    for group_name in GROUP_CONFIG_DEF:
+        if group_synonym(group_name) == name:
+            return f"For groups that don't set {group_name}. {GROUP_CONFIG_DEF.doc(group_name)}"
+    for bound, word in ((".min.", "smallest"), (".max.", "largest")):
+        base = name.replace(bound, ".", 1).removeprefix("group.")
+        if bound in name and base in GROUP_CONFIG_DEF:
+            return f"The {word} value that a group may set for {base}."
+    return None
 
 
 def update_mode(name: str) -> str | None:

@@ -1,14 +1,9 @@
-"""Definitions of settings: names, types, defaults, validators, and how a text becomes a checked value.
-
-A definition is one row of a table (``ConfigRow``); the ``ConfigKey`` is made when somebody asks for it, because a node
-has hundreds of settings, looks at some dozens, and has to be ready in a fraction of a second.
-"""
+"""A family of settings: look one up, check the texts of several, find the name that was meant."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from barnabas.common.config_validators import Validator, ValidList, validator_of
 from barnabas.common.config_value import (
     ConfigException,
     ConfigStateException,
@@ -22,6 +17,15 @@ from barnabas.common.config_value import (
     raise_together,
     value_to_string,
 )
+from barnabas.common.settings.setting import (
+    CLUSTER_WIDE,
+    NO_DEFAULT,
+    PER_BROKER,
+    READ_ONLY,
+    Setting,
+    SettingTable,
+    rows_of,
+)
 
 __all__ = [
     "CLUSTER_WIDE",
@@ -30,86 +34,29 @@ __all__ = [
     "READ_ONLY",
     "ConfigDef",
     "ConfigException",
-    "ConfigKey",
-    "ConfigRow",
     "ConfigStateException",
     "ConfigType",
     "ConfigValue",
     "Importance",
     "Long",
     "Password",
+    "Setting",
     "Short",
     "parse_value",
     "raise_together",
     "value_to_string",
 ]
 
-# Where a broker setting can be changed while it runs: nowhere, for one broker, or also for all of them.
-READ_ONLY = "read-only"
-PER_BROKER = "per-broker"
-CLUSTER_WIDE = "cluster-wide"
-
-# The default text of a setting that has to be given.
-NO_DEFAULT = "<required>"
-
-# name, type, default as text (None: null), validator expression, importance, update mode
-ConfigRow = tuple[str, str, str | None, str, str, str]
-
-
-class ConfigKey:
-    """One setting. ``default`` is the typed value; a setting without default has ``required``."""
-
-    __slots__ = (
-        "default",
-        "default_text",
-        "importance",
-        "internal",
-        "name",
-        "required",
-        "type",
-        "update_mode",
-        "validator",
-    )
-
-    def __init__(self, row: ConfigRow, *, internal: bool = False) -> None:
-        self.name, type_name, self.default_text, expression, importance, self.update_mode = row
-        self.type = ConfigType[type_name]
-        self.importance = Importance[importance]
-        self.validator: Validator | None = validator_of(expression)
-        self.internal = internal
-        self.required = self.default_text == NO_DEFAULT
-        self.default: ConfigValue = None if self.required else parse_value(self.type, self.default_text, self.name)
-
-    @property
-    def sensitive(self) -> bool:
-        return self.type == ConfigType.PASSWORD
-
-    def parse(self, value: object) -> ConfigValue:
-        """The checked value of a text; raises ConfigException.
-
-        Repeated items of a checked list are dropped instead of refused, as Kafka does until 5.0.
-        """
-        parsed = parse_value(self.type, value, self.name)
-        if isinstance(self.validator, ValidList) and isinstance(parsed, list):
-            parsed = list(dict.fromkeys(parsed))
-        if self.validator is not None:
-            self.validator.ensure_valid(self.name, parsed)
-        return parsed
-
-    def text_of(self, value: ConfigValue) -> str | None:
-        return value_to_string(self.type, value)
-
-    def __repr__(self) -> str:
-        return f"ConfigKey({self.name}: {self.type.name})"
-
 
 class ConfigDef:
-    """A family of settings. Looking one up costs nothing for the others."""
+    """Rows by their names. Made of a table, or of rows that are in none."""
 
-    def __init__(self, rows: Iterable[ConfigRow], *, internal: Iterable[str] = ()) -> None:
-        self._rows = {row[0]: row for row in rows}
-        self._internal = frozenset(internal)
-        self._keys: dict[str, ConfigKey] = {}
+    def __init__(self, rows: type[SettingTable] | Iterable[Setting]) -> None:
+        listed = list(rows_of(rows) if isinstance(rows, type) else rows)
+        self._rows = {row.name: row for row in listed}
+        if len(self._rows) != len(listed):
+            names = [row.name for row in listed]
+            raise ValueError(f"defined twice: {', '.join(sorted({name for name in names if names.count(name) > 1}))}")
 
     def __contains__(self, name: object) -> bool:
         return name in self._rows
@@ -121,22 +68,21 @@ class ConfigDef:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def get(self, name: str) -> ConfigKey | None:
-        key = self._keys.get(name)
-        if key is None and name in self._rows:
-            key = self._keys[name] = ConfigKey(self._rows[name], internal=name in self._internal)
-        return key
+    def get(self, name: str) -> Setting | None:
+        return self._rows.get(name)
 
-    def __getitem__(self, name: str) -> ConfigKey:
-        key = self.get(name)
-        if key is None:
-            raise KeyError(name)
-        return key
+    def __getitem__(self, name: str) -> Setting:
+        return self._rows[name]
+
+    def doc(self, name: str) -> str | None:
+        """What a setting means; None for an unknown one, and for one that another setting explains."""
+        row = self._rows.get(name)
+        return (row.doc or None) if row is not None else None
 
     @property
     def visible_names(self) -> list[str]:
         """What describe calls list: everything but the internal settings, sorted."""
-        return sorted(name for name in self._rows if name not in self._internal)
+        return sorted(name for name, row in self._rows.items() if not row.internal)
 
     def parse(self, configs: Mapping[str, object]) -> dict[str, ConfigValue]:
         """All settings: those of ``configs`` checked, the others by default. Unknown names are left out.
@@ -144,16 +90,15 @@ class ConfigDef:
         Raises ConfigException for the first bad value, or for a setting that has no default and is missing.
         """
         values: dict[str, ConfigValue] = {}
-        for name in self._rows:
-            key = self[name]
+        for name, row in self._rows.items():
             if name in configs:
-                values[name] = key.parse(configs[name])
-            elif key.required:
+                values[name] = row.parse(configs[name])
+            elif row.required:
                 raise ConfigStateException(
                     name, None, f'Missing required configuration "{name}" which has no default value.'
                 )
             else:
-                values[name] = key.default
+                values[name] = row.default
         return values
 
     def parse_given(self, configs: Mapping[str, object]) -> tuple[dict[str, ConfigValue], list[ConfigException]]:
@@ -161,11 +106,11 @@ class ConfigDef:
         values: dict[str, ConfigValue] = {}
         problems: list[ConfigException] = []
         for name, value in configs.items():
-            key = self.get(name)
-            if key is None:
+            row = self.get(name)
+            if row is None:
                 continue
             try:
-                values[name] = key.parse(value)
+                values[name] = row.parse(value)
             except ConfigException as error:
                 problems.append(error)
         return values, problems

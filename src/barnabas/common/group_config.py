@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.common.config_def import (
-    CLUSTER_WIDE,
-    ConfigDef,
-    ConfigRow,
-    ConfigStateException,
-    ConfigValue,
-    raise_together,
-)
+from barnabas.common.config_def import ConfigDef, ConfigStateException, ConfigValue, raise_together
+from barnabas.common.settings.group_settings import ClientMetricsSettings, GroupSettings
 
 __all__ = [
     "CLIENT_METRICS_CONFIG_DEF",
@@ -21,35 +15,8 @@ __all__ = [
     "validate_group_config",
 ]
 
-_ROWS: tuple[ConfigRow, ...] = (
-    ("consumer.assignment.interval.ms", "INT", "1000", "0..", "MEDIUM", CLUSTER_WIDE),
-    ("consumer.heartbeat.interval.ms", "INT", "5000", "1..", "MEDIUM", CLUSTER_WIDE),
-    ("consumer.session.timeout.ms", "INT", "45000", "1..", "MEDIUM", CLUSTER_WIDE),
-    ("share.assignment.interval.ms", "INT", "1000", "0..", "MEDIUM", CLUSTER_WIDE),
-    ("share.auto.offset.reset", "STRING", "latest", "auto-offset-reset", "MEDIUM", CLUSTER_WIDE),
-    ("share.delivery.count.limit", "INT", "5", "2..", "MEDIUM", CLUSTER_WIDE),
-    ("share.heartbeat.interval.ms", "INT", "5000", "1..", "MEDIUM", CLUSTER_WIDE),
-    ("share.isolation.level", "STRING", "read_uncommitted", "read_committed|read_uncommitted", "MEDIUM", CLUSTER_WIDE),
-    ("share.partition.max.record.locks", "INT", "2000", "100..", "MEDIUM", CLUSTER_WIDE),
-    ("share.record.lock.duration.ms", "INT", "30000", "1000..", "MEDIUM", CLUSTER_WIDE),
-    ("share.renew.acknowledge.enable", "BOOLEAN", "true", "", "MEDIUM", CLUSTER_WIDE),
-    ("share.session.timeout.ms", "INT", "45000", "1..", "MEDIUM", CLUSTER_WIDE),
-    ("streams.assignment.interval.ms", "INT", "1000", "0..", "MEDIUM", CLUSTER_WIDE),
-    ("streams.heartbeat.interval.ms", "INT", "5000", "1..", "MEDIUM", CLUSTER_WIDE),
-    ("streams.initial.rebalance.delay.ms", "INT", "3000", "0..", "MEDIUM", CLUSTER_WIDE),
-    ("streams.num.standby.replicas", "INT", "0", "0..", "MEDIUM", CLUSTER_WIDE),
-    ("streams.session.timeout.ms", "INT", "45000", "1..", "MEDIUM", CLUSTER_WIDE),
-)
-
-GROUP_CONFIG_DEF = ConfigDef(_ROWS)
-
-CLIENT_METRICS_CONFIG_DEF = ConfigDef(
-    (
-        ("interval.ms", "INT", "300000", "", "MEDIUM", CLUSTER_WIDE),
-        ("match", "LIST", "", "list", "MEDIUM", CLUSTER_WIDE),
-        ("metrics", "LIST", "", "list", "MEDIUM", CLUSTER_WIDE),
-    )
-)
+GROUP_CONFIG_DEF = ConfigDef(GroupSettings)
+CLIENT_METRICS_CONFIG_DEF = ConfigDef(ClientMetricsSettings)
 
 # Group settings that no broker setting stands behind.
 _WITHOUT_SYNONYM = frozenset({"share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable"})

@@ -1,4 +1,4 @@
-"""The settings of a topic: definitions, the broker settings that they fall back to, and a topic's resolved values.
+"""The resolved values of a topic's settings, and what must hold between them.
 
 A topic setting that has no override takes its broker's value, whose name often differs and sometimes comes in several
 units (``retention.ms`` from ``log.retention.ms``, ``.minutes`` or ``.hours``): see ``TOPIC_SYNONYMS``.
@@ -10,97 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from barnabas.common.config_def import (
-    CLUSTER_WIDE,
-    ConfigDef,
-    ConfigException,
-    ConfigRow,
-    ConfigStateException,
-    ConfigValue,
-    raise_together,
-)
+from barnabas.common.config_def import ConfigDef, ConfigException, ConfigStateException, ConfigValue, raise_together
+from barnabas.common.settings.topic_settings import TOPIC_SYNONYMS, TopicSettings
 
 __all__ = ["TOPIC_CONFIG_DEF", "TOPIC_SYNONYMS", "TopicConfig", "UnknownTopicConfig", "validate_topic_config"]
 
-_MS_PER_HOUR: Final = 3_600_000
-_MS_PER_MINUTE: Final = 60_000
 _AS_TOTAL: Final = -2  # A local retention that is the same as the whole one.
 
-_ROWS: tuple[ConfigRow, ...] = (
-    ("cleanup.policy", "LIST", "delete", "list:compact|delete", "MEDIUM", CLUSTER_WIDE),
-    ("compression.gzip.level", "INT", "-1", "gzip-level", "MEDIUM", CLUSTER_WIDE),
-    ("compression.lz4.level", "INT", "9", "1..17", "MEDIUM", CLUSTER_WIDE),
-    ("compression.type", "STRING", "producer", "uncompressed|zstd|lz4|snappy|gzip|producer", "MEDIUM", CLUSTER_WIDE),
-    ("compression.zstd.level", "INT", "3", "-131072..22", "MEDIUM", CLUSTER_WIDE),
-    ("delete.retention.ms", "LONG", "86400000", "0..", "MEDIUM", CLUSTER_WIDE),
-    ("file.delete.delay.ms", "LONG", "60000", "0..", "MEDIUM", CLUSTER_WIDE),
-    ("flush.messages", "LONG", "9223372036854775807", "1..", "MEDIUM", CLUSTER_WIDE),
-    ("flush.ms", "LONG", "9223372036854775807", "0..", "MEDIUM", CLUSTER_WIDE),
-    ("follower.replication.throttled.replicas", "LIST", "", "throttled-replicas", "MEDIUM", CLUSTER_WIDE),
-    ("index.interval.bytes", "INT", "4096", "0..", "MEDIUM", CLUSTER_WIDE),
-    ("internal.segment.bytes", "INT", None, "", "MEDIUM", CLUSTER_WIDE),
-    ("leader.replication.throttled.replicas", "LIST", "", "throttled-replicas", "MEDIUM", CLUSTER_WIDE),
-    ("local.retention.bytes", "LONG", "-2", "-2..", "MEDIUM", CLUSTER_WIDE),
-    ("local.retention.ms", "LONG", "-2", "-2..", "MEDIUM", CLUSTER_WIDE),
-    ("max.compaction.lag.ms", "LONG", "9223372036854775807", "1..", "MEDIUM", CLUSTER_WIDE),
-    ("max.message.bytes", "INT", "1048588", "0..", "MEDIUM", CLUSTER_WIDE),
-    ("message.timestamp.after.max.ms", "LONG", "3600000", "0..", "MEDIUM", CLUSTER_WIDE),
-    ("message.timestamp.before.max.ms", "LONG", "9223372036854775807", "0..", "MEDIUM", CLUSTER_WIDE),
-    ("message.timestamp.type", "STRING", "CreateTime", "CreateTime|LogAppendTime", "MEDIUM", CLUSTER_WIDE),
-    ("min.cleanable.dirty.ratio", "DOUBLE", "0.5", "0..1", "MEDIUM", CLUSTER_WIDE),
-    ("min.compaction.lag.ms", "LONG", "0", "0..", "MEDIUM", CLUSTER_WIDE),
-    ("min.insync.replicas", "INT", "1", "1..", "MEDIUM", CLUSTER_WIDE),
-    ("preallocate", "BOOLEAN", "false", "", "MEDIUM", CLUSTER_WIDE),
-    ("remote.log.copy.disable", "BOOLEAN", "false", "", "MEDIUM", CLUSTER_WIDE),
-    ("remote.log.delete.on.disable", "BOOLEAN", "false", "", "MEDIUM", CLUSTER_WIDE),
-    ("remote.storage.enable", "BOOLEAN", "false", "", "MEDIUM", CLUSTER_WIDE),
-    ("retention.bytes", "LONG", "-1", "", "MEDIUM", CLUSTER_WIDE),
-    ("retention.ms", "LONG", "604800000", "-1..", "MEDIUM", CLUSTER_WIDE),
-    ("segment.bytes", "INT", "1073741824", "1048576..", "MEDIUM", CLUSTER_WIDE),
-    ("segment.index.bytes", "INT", "10485760", "4..", "MEDIUM", CLUSTER_WIDE),
-    ("segment.jitter.ms", "LONG", "0", "0..", "MEDIUM", CLUSTER_WIDE),
-    ("segment.ms", "LONG", "604800000", "1..", "MEDIUM", CLUSTER_WIDE),
-    ("unclean.leader.election.enable", "BOOLEAN", "false", "", "MEDIUM", CLUSTER_WIDE),
-)
-
-TOPIC_CONFIG_DEF = ConfigDef(_ROWS, internal=("internal.segment.bytes",))
-
-# topic setting -> (broker setting, factor to the topic setting's unit), the strongest first
-TOPIC_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
-    "segment.ms": (("log.roll.ms", 1), ("log.roll.hours", _MS_PER_HOUR)),
-    "segment.jitter.ms": (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", _MS_PER_HOUR)),
-    "retention.ms": (
-        ("log.retention.ms", 1),
-        ("log.retention.minutes", _MS_PER_MINUTE),
-        ("log.retention.hours", _MS_PER_HOUR),
-    ),
-    "flush.ms": (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
-    "flush.messages": (("log.flush.interval.messages", 1),),
-    "max.message.bytes": (("message.max.bytes", 1),),
-    "segment.index.bytes": (("log.index.size.max.bytes", 1),),
-    "file.delete.delay.ms": (("log.segment.delete.delay.ms", 1),),
-    "min.cleanable.dirty.ratio": (("log.cleaner.min.cleanable.ratio", 1),),
-    "delete.retention.ms": (("log.cleaner.delete.retention.ms", 1),),
-    "min.compaction.lag.ms": (("log.cleaner.min.compaction.lag.ms", 1),),
-    "max.compaction.lag.ms": (("log.cleaner.max.compaction.lag.ms", 1),),
-    "unclean.leader.election.enable": (("unclean.leader.election.enable", 1),),
-    "min.insync.replicas": (("min.insync.replicas", 1),),
-    "compression.type": (("compression.type", 1),),
-    "compression.gzip.level": (("compression.gzip.level", 1),),
-    "compression.lz4.level": (("compression.lz4.level", 1),),
-    "compression.zstd.level": (("compression.zstd.level", 1),),
-    "segment.bytes": (("log.segment.bytes", 1),),
-    "retention.bytes": (("log.retention.bytes", 1),),
-    "index.interval.bytes": (("log.index.interval.bytes", 1),),
-    "cleanup.policy": (("log.cleanup.policy", 1),),
-    "preallocate": (("log.preallocate", 1),),
-    "message.timestamp.type": (("log.message.timestamp.type", 1),),
-    "message.timestamp.before.max.ms": (("log.message.timestamp.before.max.ms", 1),),
-    "message.timestamp.after.max.ms": (("log.message.timestamp.after.max.ms", 1),),
-    "local.retention.ms": (("log.local.retention.ms", 1),),
-    "local.retention.bytes": (("log.local.retention.bytes", 1),),
-}
-
+TOPIC_CONFIG_DEF = ConfigDef(TopicSettings)
 
 # The settings that some rule combines with others; without one of them among the overrides nothing can clash.
 _COMBINED = frozenset(
@@ -126,83 +43,13 @@ class UnknownTopicConfig(ConfigStateException):
         super().__init__(name, None, f"Unknown topic config name: {name}{TOPIC_CONFIG_DEF.hint(name)}")
 
 
-class TopicConfig:
+class TopicConfig(TopicSettings):
     """Every setting of one topic, typed, with broker defaults where the topic has no override of its own.
 
     Shared by all topics without overrides, so never changed after it was made.
     """
 
-    __slots__ = (
-        "cleanup_policy",
-        "compression_gzip_level",
-        "compression_lz4_level",
-        "compression_type",
-        "compression_zstd_level",
-        "delete_retention_ms",
-        "file_delete_delay_ms",
-        "flush_messages",
-        "flush_ms",
-        "follower_replication_throttled_replicas",
-        "index_interval_bytes",
-        "internal_segment_bytes",
-        "leader_replication_throttled_replicas",
-        "local_retention_bytes",
-        "local_retention_ms",
-        "max_compaction_lag_ms",
-        "max_message_bytes",
-        "message_timestamp_after_max_ms",
-        "message_timestamp_before_max_ms",
-        "message_timestamp_type",
-        "min_cleanable_dirty_ratio",
-        "min_compaction_lag_ms",
-        "min_insync_replicas",
-        "preallocate",
-        "remote_log_copy_disable",
-        "remote_log_delete_on_disable",
-        "remote_storage_enable",
-        "retention_bytes",
-        "retention_ms",
-        "segment_bytes",
-        "segment_index_bytes",
-        "segment_jitter_ms",
-        "segment_ms",
-        "unclean_leader_election_enable",
-    )
-
-    cleanup_policy: list[str]
-    compression_gzip_level: int
-    compression_lz4_level: int
-    compression_type: str
-    compression_zstd_level: int
-    delete_retention_ms: int
-    file_delete_delay_ms: int
-    flush_messages: int
-    flush_ms: int
-    follower_replication_throttled_replicas: list[str]
-    index_interval_bytes: int
-    internal_segment_bytes: int | None
-    leader_replication_throttled_replicas: list[str]
-    local_retention_bytes: int
-    local_retention_ms: int
-    max_compaction_lag_ms: int
-    max_message_bytes: int
-    message_timestamp_after_max_ms: int
-    message_timestamp_before_max_ms: int
-    message_timestamp_type: str
-    min_cleanable_dirty_ratio: float
-    min_compaction_lag_ms: int
-    min_insync_replicas: int
-    preallocate: bool
-    remote_log_copy_disable: bool
-    remote_log_delete_on_disable: bool
-    remote_storage_enable: bool
-    retention_bytes: int
-    retention_ms: int
-    segment_bytes: int
-    segment_index_bytes: int
-    segment_jitter_ms: int
-    segment_ms: int
-    unclean_leader_election_enable: bool
+    __slots__ = tuple(name.replace(".", "_") for name in TOPIC_CONFIG_DEF)
 
     def __init__(self, values: Mapping[str, ConfigValue] | None = None) -> None:
         """``values`` by setting name, typed; those missing take the built-in default."""

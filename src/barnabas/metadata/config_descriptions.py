@@ -14,8 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from barnabas.common.broker_config import broker_config_doc
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.group_config import CLIENT_METRICS_CONFIG_DEF, GROUP_CONFIG_DEF
 from barnabas.common.resource import CLUSTER_NAME, ResourceType
+from barnabas.common.topic_config import TOPIC_CONFIG_DEF
 from barnabas.common.topic_name import topic_name_problem
 from barnabas.metadata.config_resolution import (
     BrokerLevels,
@@ -195,14 +198,10 @@ class _Described:
 
 
 def _document(result: DescribeConfigsResult) -> None:
-    """The texts are only loaded when somebody asks for them."""
-    from barnabas.common.broker_config_docs import broker_config_doc
-    from barnabas.common.topic_config_docs import CLIENT_METRICS_CONFIG_DOCS, GROUP_CONFIG_DOCS, TOPIC_CONFIG_DOCS
-
     by_type: dict[int, Callable[[str], str | None]] = {
-        ConfigResourceType.TOPIC: TOPIC_CONFIG_DOCS.get,
-        ConfigResourceType.GROUP: GROUP_CONFIG_DOCS.get,
-        ConfigResourceType.CLIENT_METRICS: CLIENT_METRICS_CONFIG_DOCS.get,
+        ConfigResourceType.TOPIC: TOPIC_CONFIG_DEF.doc,
+        ConfigResourceType.GROUP: GROUP_CONFIG_DEF.doc,
+        ConfigResourceType.CLIENT_METRICS: CLIENT_METRICS_CONFIG_DEF.doc,
         ConfigResourceType.BROKER: broker_config_doc,
     }
     doc_of = by_type.get(result.resource_type)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from barnabas.common.broker_config import BROKER_CONFIG_DEF, broker_config_key, broker_synonyms, topic_defaults
 from barnabas.common.config_codes import ConfigSource
-from barnabas.common.config_def import READ_ONLY, ConfigException, ConfigKey, ConfigType, ConfigValue, value_to_string
+from barnabas.common.config_def import READ_ONLY, ConfigException, ConfigType, ConfigValue, Setting, value_to_string
 from barnabas.common.group_config import CLIENT_METRICS_CONFIG_DEF, GROUP_CONFIG_DEF, group_synonym
 from barnabas.common.topic_config import TOPIC_CONFIG_DEF, TOPIC_SYNONYMS, TopicConfig
 
@@ -147,7 +147,7 @@ def describe_group_configs(
     """The settings of a group, sorted by name; a group need not exist to be described."""
     values = effective_broker_values(levels)
 
-    def fallback(key: ConfigKey) -> tuple[ConfigValue, list[ConfigSynonym]]:
+    def fallback(key: Setting) -> tuple[ConfigValue, list[ConfigSynonym]]:
         synonym = group_synonym(key.name)
         if synonym is None:
             return key.default, [_default_synonym(key)]
@@ -191,7 +191,7 @@ def describe_default_broker_configs(levels: BrokerLevels, *, names: Iterable[str
     return entries
 
 
-def _broker_entry(name: str, key: ConfigKey | None, value: ConfigValue, levels: BrokerLevels) -> ConfigEntry:
+def _broker_entry(name: str, key: Setting | None, value: ConfigValue, levels: BrokerLevels) -> ConfigEntry:
     sensitive = key is None or key.sensitive
     synonyms = _level_synonyms(name, broker_synonyms(name), levels, sensitive=sensitive)
     return ConfigEntry(
@@ -227,10 +227,10 @@ def _level_synonyms(
 
 
 def _overridable(
-    key: ConfigKey,
+    key: Setting,
     overrides: Mapping[str, str],
     own: ConfigSource,
-    fallback: Callable[[ConfigKey], tuple[ConfigValue, list[ConfigSynonym]]],
+    fallback: Callable[[Setting], tuple[ConfigValue, list[ConfigSynonym]]],
 ) -> ConfigEntry:
     value, synonyms = fallback(key)
     if key.name in overrides:
@@ -242,7 +242,7 @@ def _overridable(
 
 
 def _entry(
-    key: ConfigKey, value: str | None, own: ConfigSource, overrides: Mapping[str, str], below: list[ConfigSynonym]
+    key: Setting, value: str | None, own: ConfigSource, overrides: Mapping[str, str], below: list[ConfigSynonym]
 ) -> ConfigEntry:
     synonyms = [ConfigSynonym(key.name, value, own), *below] if key.name in overrides else below
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
@@ -259,7 +259,7 @@ def _overridden(inherited: ConfigEntry, text: str) -> ConfigEntry:
     return inherited._replace(value=value, source=own.source, synonyms=[own, *inherited.synonyms])
 
 
-def _default_synonym(key: ConfigKey) -> ConfigSynonym:
+def _default_synonym(key: Setting) -> ConfigSynonym:
     value = None if key.type is ConfigType.PASSWORD else key.text_of(key.default)
     return ConfigSynonym(key.name, value, ConfigSource.DEFAULT_CONFIG)
 

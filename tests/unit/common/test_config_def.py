@@ -2,20 +2,21 @@
 
 import pytest
 
-from barnabas.common.config_def import NO_DEFAULT, READ_ONLY, ConfigDef, ConfigException, ConfigType, Importance
+from barnabas.common.config_def import ConfigDef, ConfigException, ConfigType, Importance
+from barnabas.common.settings.setting import BOOLEAN, HIGH, INT, LIST, LOW, NO_DEFAULT, PASSWORD, STRING, Setting
 
 ROWS = (
-    ("fruit", "LIST", "apple", "list:apple|pear", "HIGH", READ_ONLY),
-    ("count", "INT", "3", "1..", "LOW", READ_ONLY),
-    ("owner", "STRING", NO_DEFAULT, "", "MEDIUM", READ_ONLY),
-    ("secret", "PASSWORD", None, "", "MEDIUM", READ_ONLY),
-    ("hidden", "BOOLEAN", "false", "", "MEDIUM", READ_ONLY),
+    Setting("fruit", LIST, "apple", "list:apple|pear", HIGH),
+    Setting("count", INT, "3", "1..", LOW),
+    Setting("owner", STRING, NO_DEFAULT),
+    Setting("secret", PASSWORD, None),
+    Setting("hidden", BOOLEAN, "false", internal=True),
 )
 
 
 @pytest.fixture
 def definitions() -> ConfigDef:
-    return ConfigDef(ROWS, internal=("hidden",))
+    return ConfigDef(ROWS)
 
 
 def test_a_key_knows_its_type_default_and_importance(definitions: ConfigDef) -> None:

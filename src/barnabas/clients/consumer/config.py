@@ -8,27 +8,24 @@ from functools import cache
 from typing import Any
 
 from barnabas.clients.errors import InvalidClientConfig
-from barnabas.common.config_def import READ_ONLY, ConfigDef, ConfigRow
+from barnabas.common.config_def import ConfigDef
+from barnabas.common.settings.setting import BOOLEAN, INT, LONG, STRING, Setting
 
 __all__ = ["CONSUMER_PROPERTIES", "ConsumerConfig", "consumer_config"]
 
 
-def _row(name: str, type_: str, default: str | None, validator: str = "") -> ConfigRow:
-    return (name, type_, default, validator, "MEDIUM", READ_ONLY)
-
-
-_ROWS: tuple[ConfigRow, ...] = (
-    _row("fetch.min.bytes", "INT", "1", "0.."),
-    _row("fetch.max.bytes", "INT", "52428800", "0.."),
-    _row("fetch.max.wait.ms", "INT", "500", "0.."),
-    _row("max.partition.fetch.bytes", "INT", "1048576", "0.."),
-    _row("isolation.level", "STRING", "read_uncommitted", "i:read_uncommitted|read_committed"),
-    _row("check.crcs", "BOOLEAN", "true"),
-    _row("retry.backoff.ms", "LONG", "100", "0.."),
-    _row("retry.backoff.max.ms", "LONG", "1000", "0.."),
+_ROWS: tuple[Setting, ...] = (
+    Setting("fetch.min.bytes", INT, "1", "0.."),
+    Setting("fetch.max.bytes", INT, "52428800", "0.."),
+    Setting("fetch.max.wait.ms", INT, "500", "0.."),
+    Setting("max.partition.fetch.bytes", INT, "1048576", "0.."),
+    Setting("isolation.level", STRING, "read_uncommitted", "i:read_uncommitted|read_committed"),
+    Setting("check.crcs", BOOLEAN, "true"),
+    Setting("retry.backoff.ms", LONG, "100", "0.."),
+    Setting("retry.backoff.max.ms", LONG, "1000", "0.."),
 )
 
-CONSUMER_PROPERTIES = frozenset(row[0] for row in _ROWS)
+CONSUMER_PROPERTIES = frozenset(row.name for row in _ROWS)
 
 
 @cache

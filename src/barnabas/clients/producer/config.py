@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any
 
 from barnabas.clients.errors import InvalidClientConfig
-from barnabas.common.config_def import READ_ONLY, ConfigDef, ConfigRow
+from barnabas.common.config_def import ConfigDef
+from barnabas.common.settings.setting import BOOLEAN, INT, LONG, STRING, Setting
 from barnabas.protocol.compression import Compression
 
 __all__ = ["PRODUCER_PROPERTIES", "ProducerConfig", "producer_config"]
@@ -17,30 +18,26 @@ _MAX_IN_FLIGHT = "max.in.flight.requests.per.connection"
 _IDEMPOTENT_IN_FLIGHT = 5
 
 
-def _row(name: str, type_: str, default: str | None, validator: str = "") -> ConfigRow:
-    return (name, type_, default, validator, "MEDIUM", READ_ONLY)
-
-
-_ROWS: tuple[ConfigRow, ...] = (
-    _row("acks", "STRING", "all", "all|-1|0|1"),
-    _row("batch.size", "INT", "16384", "0.."),
-    _row("linger.ms", "LONG", "5", "0.."),
-    _row("compression.type", "STRING", "none", "none|gzip|snappy|lz4|zstd"),
-    _row("compression.gzip.level", "INT", "-1", "gzip-level"),
-    _row("compression.lz4.level", "INT", "9", "1..17"),
-    _row("compression.zstd.level", "INT", "3", "-131072..22"),
-    _row("buffer.memory", "LONG", "33554432", "0.."),
-    _row("max.request.size", "INT", "1048576", "0.."),
-    _row(_MAX_IN_FLIGHT, "INT", "5", "1.."),
-    _row("enable.idempotence", "BOOLEAN", "true"),
-    _row("request.timeout.ms", "INT", "30000", "0.."),
-    _row("delivery.timeout.ms", "INT", "120000", "0.."),
-    _row("retries", "INT", "2147483647", "0.."),
-    _row("retry.backoff.ms", "LONG", "100", "0.."),
-    _row("retry.backoff.max.ms", "LONG", "1000", "0.."),
+_ROWS: tuple[Setting, ...] = (
+    Setting("acks", STRING, "all", "all|-1|0|1"),
+    Setting("batch.size", INT, "16384", "0.."),
+    Setting("linger.ms", LONG, "5", "0.."),
+    Setting("compression.type", STRING, "none", "none|gzip|snappy|lz4|zstd"),
+    Setting("compression.gzip.level", INT, "-1", "gzip-level"),
+    Setting("compression.lz4.level", INT, "9", "1..17"),
+    Setting("compression.zstd.level", INT, "3", "-131072..22"),
+    Setting("buffer.memory", LONG, "33554432", "0.."),
+    Setting("max.request.size", INT, "1048576", "0.."),
+    Setting(_MAX_IN_FLIGHT, INT, "5", "1.."),
+    Setting("enable.idempotence", BOOLEAN, "true"),
+    Setting("request.timeout.ms", INT, "30000", "0.."),
+    Setting("delivery.timeout.ms", INT, "120000", "0.."),
+    Setting("retries", INT, "2147483647", "0.."),
+    Setting("retry.backoff.ms", LONG, "100", "0.."),
+    Setting("retry.backoff.max.ms", LONG, "1000", "0.."),
 )
 
-PRODUCER_PROPERTIES = frozenset(row[0] for row in _ROWS)
+PRODUCER_PROPERTIES = frozenset(row.name for row in _ROWS)
 
 _REFUSED = {
     "transactional.id": "this producer has no transactions",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.common.config_def import ConfigKey
+from barnabas.common.settings.setting import Setting
 from barnabas.connect.settings import plugin_config_def as plugin_keys
 
 __all__ = ["cell", "setting_row", "table_header"]
@@ -16,7 +16,7 @@ def table_header(last: str | None = None) -> list[str]:
     return [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
 
 
-def setting_row(key: ConfigKey | plugin_keys.ConfigKey, doc: str | None) -> str:
+def setting_row(key: Setting | plugin_keys.ConfigKey, doc: str | None) -> str:
     default = "**required**" if key.required else f"`{key.default_text}`" if key.default_text else ""
     allowed = cell(str(key.validator)) if key.validator is not None and str(key.validator) else ""
     return f"| `{key.name}` | {key.type.name.lower()} | {cell(default)} | {allowed} | {cell(doc or '')} |"

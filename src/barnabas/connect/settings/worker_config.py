@@ -22,14 +22,10 @@ from barnabas.common.config_def import ConfigException, ConfigValue
 from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, has_reference
 from barnabas.common.errors import Terminal
 from barnabas.common.properties_file import MalformedProperties, read_properties_file
+from barnabas.common.settings.setting import SupportState
 from barnabas.connect.settings.listener_urls import Listener, advertised_listener, parse_listeners, worker_url
 from barnabas.connect.settings.worker_config_rules import WorkerRules
-from barnabas.connect.settings.worker_config_support import (
-    REMOVED_WORKER_SETTINGS,
-    WorkerSupportState,
-    worker_support_of,
-)
-from barnabas.connect.settings.worker_config_table import WORKER_CONFIG_DEF
+from barnabas.connect.settings.worker_settings import REMOVED_WORKER_SETTINGS, WORKER_CONFIG_DEF, WorkerSettings
 
 __all__ = ["InvalidWorkerConfig", "WorkerConfig", "WorkerProblem", "load_worker_config", "worker_config_of"]
 
@@ -70,93 +66,7 @@ class InvalidWorkerConfig(Terminal, Exception):
         super().__init__(f"{count} can't be used:\n" + "\n".join(f"  {problem}" for problem in self.problems))
 
 
-class PlainWorkerSettings:
-    """The settings that work and are used as they are: an attribute is a name with underscores for dots."""
-
-    access_control_allow_methods: str
-    access_control_allow_origin: str
-    barnabas_connect_anonymous_request_max_bytes: int
-    barnabas_connect_authentication: list[str]
-    barnabas_connect_console_enable: bool
-    barnabas_connect_fresh_signature_max_age_ms: int
-    barnabas_connect_insecure: bool
-    barnabas_connect_jwt_algorithms: list[str]
-    barnabas_connect_jwt_audience: str | None
-    barnabas_connect_jwt_issuer: str | None
-    barnabas_connect_jwt_keys_file: str | None
-    barnabas_connect_jwt_roles_claim: str
-    barnabas_connect_jwt_user_claim: str
-    barnabas_connect_mtls_principal_mapping_rules: str
-    barnabas_connect_plugins: list[str]
-    barnabas_connect_reassign_immediately: bool
-    barnabas_connect_request_max_bytes: int
-    barnabas_connect_request_memory_max_bytes: int
-    barnabas_connect_request_wait_ms: int
-    barnabas_connect_require_fresh_signatures: str
-    barnabas_connect_roles_admin: list[str]
-    barnabas_connect_roles_operate: list[str]
-    barnabas_connect_roles_read: list[str]
-    barnabas_connect_spark_avro: bool
-    barnabas_connect_spark_delta: bool
-    barnabas_connect_spark_directory: str
-    barnabas_connect_spark_master: str
-    barnabas_connect_task_restart_max_attempts: int
-    barnabas_connect_task_restart_backoff_max_ms: int
-    barnabas_connect_task_restart_backoff_ms: int
-    barnabas_connect_task_restart_reset_ms: int
-    barnabas_connect_users_file: str | None
-    barnabas_batch_records_max: int
-    barnabas_log_format: str
-    barnabas_log_level: str
-    barnabas_trigger_interval_ms: int
-    client_id: str
-    config_storage_replication_factor: int
-    config_storage_topic: str
-    connect_protocol: str
-    """In lower case."""
-    connector_client_config_override_allowlist: list[str]
-    connector_client_config_override_policy: str
-    """All, None, Principal or Allowlist."""
-    group_id: str
-    header_converter: str
-    header_converter_plugin_version: str | None
-    heartbeat_interval_ms: int
-    inter_worker_key_generation_algorithm: str
-    inter_worker_key_size: int | None
-    inter_worker_key_ttl_ms: int
-    inter_worker_signature_algorithm: str
-    inter_worker_verification_algorithms: list[str]
-    key_converter: str
-    key_converter_plugin_version: str | None
-    offset_storage_partitions: int
-    offset_storage_replication_factor: int
-    offset_storage_topic: str
-    rebalance_timeout_ms: int
-    rest_advertised_host_name: str | None
-    rest_advertised_listener: str | None
-    rest_advertised_port: int | None
-    response_http_headers_config: str
-    retry_backoff_max_ms: int
-    retry_backoff_ms: int
-    scheduled_rebalance_max_delay_ms: int
-    session_timeout_ms: int
-    status_storage_partitions: int
-    status_storage_replication_factor: int
-    status_storage_topic: str
-    task_shutdown_graceful_timeout_ms: int
-    topic_creation_enable: bool
-    topic_tracking_allow_reset: bool
-    topic_tracking_enable: bool
-    value_converter: str
-    value_converter_plugin_version: str | None
-    worker_sync_timeout_ms: int
-    worker_unsync_backoff_ms: int
-
-
-PLAIN_WORKER_SETTINGS = tuple(name.replace("_", ".") for name in PlainWorkerSettings.__annotations__)
-
-
-class WorkerConfig(PlainWorkerSettings):
+class WorkerConfig(WorkerSettings):
     """A worker's settings, typed. ``value`` gives any setting of the table; the rest follows from several."""
 
     def __init__(
@@ -177,10 +87,8 @@ class WorkerConfig(PlainWorkerSettings):
         self.warnings = list(warnings)
         """What the operator should read in the log, a line each."""
         self.source = source
-        for name in PLAIN_WORKER_SETTINGS:
-            setattr(self, name.replace(".", "_"), self.value(name))
-        self.listeners: tuple[Listener, ...] = _listeners_of(values)
-        self.admin_listeners: tuple[Listener, ...] | None = _admin_listeners_of(values)
+        self.listeners = _listeners_of(values)
+        self.admin_listeners = _admin_listeners_of(values)
         """None: /admin is served with the rest. Empty: nowhere."""
 
     def value(self, name: str) -> ConfigValue:
@@ -199,7 +107,7 @@ class WorkerConfig(PlainWorkerSettings):
             for name, text in self.texts.items()
             if is_client_property(name)
             and not name.startswith(("config.providers", "group.", "session."))
-            and (name not in WORKER_CONFIG_DEF or worker_support_of(name).state is WorkerSupportState.WORKS)
+            and (name not in WORKER_CONFIG_DEF or WORKER_CONFIG_DEF[name].support.state is SupportState.WORKS)
         }
 
     @property
@@ -349,8 +257,8 @@ class _Reading:
             allowed = f"allowed: {key.validator}" if key.validator is not None and str(key.validator) else ""
             self.add(name, str(error), allowed)
             return
-        support = worker_support_of(name)
-        if support.state is WorkerSupportState.REFUSED and value != key.default:
+        support = WORKER_CONFIG_DEF[name].support
+        if support.state is SupportState.REFUSED and value != key.default:
             if not any(value == key.parse(each) for each in support.also_allowed):
                 default = f"its default ({key.default_text})" if key.default_text else "no value"
                 shown = "[hidden]" if key.sensitive else text
@@ -360,7 +268,7 @@ class _Reading:
                     f"remove it; allowed is {' or '.join([default, *filter(None, support.also_allowed)])}",
                 )
                 return
-        if support.state is WorkerSupportState.NO_EFFECT and value != key.default:
+        if support.state is SupportState.NO_EFFECT and value != key.default:
             self.warnings.append(f"{name} has no effect here. {support.reason}")
         self.values[name] = value
 
@@ -395,8 +303,8 @@ class _Reading:
         except ConfigException as error:
             self.add(name, f"{name}: {error}")
             return
-        support = worker_support_of(base)
-        if support.state is WorkerSupportState.REFUSED and value != WORKER_CONFIG_DEF[base].default:
+        support = WORKER_CONFIG_DEF[base].support
+        if support.state is SupportState.REFUSED and value != WORKER_CONFIG_DEF[base].default:
             self.add(name, f"{name}: {support.reason}", "remove it")
 
     def _unknown(self, name: str) -> None:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
+from barnabas.common.settings.setting import SupportState
 from barnabas.connect.settings.reference_table import cell, setting_row, table_header
-from barnabas.connect.settings.worker_config_docs import worker_config_doc
-from barnabas.connect.settings.worker_config_support import (
-    REMOVED_WORKER_SETTINGS,
-    WorkerSupportState,
-    worker_support_of,
-)
-from barnabas.connect.settings.worker_config_table import WORKER_CONFIG_DEF
+from barnabas.connect.settings.worker_settings import REMOVED_WORKER_SETTINGS, WORKER_CONFIG_DEF, worker_config_doc
 
 __all__ = ["worker_reference_page"]
 
@@ -40,15 +35,15 @@ can reach needs `barnabas.connect.authentication`, or `barnabas.connect.insecure
 def worker_reference_page() -> str:
     lines = [_WORKER]
     for title, state in (
-        ("Used", WorkerSupportState.WORKS),
-        ("Accepted, without effect", WorkerSupportState.NO_EFFECT),
-        ("Refused unless default", WorkerSupportState.REFUSED),
+        ("Used", SupportState.WORKS),
+        ("Accepted, without effect", SupportState.NO_EFFECT),
+        ("Refused unless default", SupportState.REFUSED),
     ):
-        has_reason = state is not WorkerSupportState.WORKS
+        has_reason = state is not SupportState.WORKS
         lines += [f"## {title}", "", *table_header("Why" if has_reason else None)]
-        names = [name for name in WORKER_CONFIG_DEF if worker_support_of(name).state is state]
+        names = [name for name in WORKER_CONFIG_DEF if WORKER_CONFIG_DEF[name].support.state is state]
         for name in sorted(names, key=lambda name: (not name.startswith("barnabas."), name)):
-            support = worker_support_of(name)
+            support = WORKER_CONFIG_DEF[name].support
             also = "".join(f" Also taken: `{text or ' '}`." for text in support.also_allowed)
             end = f" {cell(support.reason + '.' + also)} |" if has_reason else ""
             lines.append(setting_row(WORKER_CONFIG_DEF[name], worker_config_doc(name)) + end)

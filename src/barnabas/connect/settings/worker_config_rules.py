@@ -14,7 +14,7 @@ from typing import Any
 from barnabas.common.config_def import ConfigException, ConfigStateException, ConfigValue
 from barnabas.connect.mac_algorithms import UnsupportedAlgorithm, UnusableKeySize, key_generator, key_size, mac
 from barnabas.connect.settings.listener_urls import Listener, UnusableListener, parse_listeners
-from barnabas.connect.settings.worker_config_table import WORKER_CONFIG_DEF
+from barnabas.connect.settings.worker_settings import WORKER_CONFIG_DEF
 
 __all__ = ["WorkerRules", "check_header_rules"]
 

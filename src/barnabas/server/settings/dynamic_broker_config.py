@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Protocol
 from barnabas.common.broker_config import DYNAMIC_QUOTA_CONFIG_DEF, broker_config_key
 from barnabas.common.config_def import PER_BROKER, ConfigException
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.settings.setting import SupportState
 from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource
 from barnabas.security.config_cipher import UndecryptableConfig
 from barnabas.server.settings.node_config import NodeConfig, node_config_of
 from barnabas.server.settings.problem import Given, InvalidSettings, Problem
-from barnabas.server.settings.support import DynamicSupport, SupportState, dynamic_support_of
+from barnabas.server.settings.support import DynamicSupport, dynamic_support_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -8,17 +8,18 @@ silently ignored costs more than a start that fails. Without a file there are de
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.common.broker_config import BROKER_CONFIG_DEF, broker_config_key, topic_defaults
-from barnabas.common.config_def import ConfigException, ConfigKey, ConfigValue
-from barnabas.common.config_value import Password
+from barnabas.common.config_def import ConfigException, ConfigValue, Setting
 from barnabas.common.properties_file import MalformedProperties, read_properties_file
+from barnabas.common.settings.node_settings import NodeSettings
+from barnabas.common.settings.setting import SupportState
 from barnabas.common.topic_config import TopicConfig
 from barnabas.server.settings.endpoints import Endpoint, QuorumVoter
 from barnabas.server.settings.node_rules import check_rules, derive
 from barnabas.server.settings.problem import Given, InvalidSettings, Problem
-from barnabas.server.settings.support import SupportState, removed_setting, support_of
+from barnabas.server.settings.support import removed_setting, support_of
 
 if TYPE_CHECKING:
     from barnabas.common.config_providers import ConfigProviders
@@ -58,147 +59,7 @@ _ALIASES = {"alter.configs.policy.class.name": "alter.config.policy.class.name"}
 _OF_A_PROVIDER = "config.providers."
 
 
-class PlainSettings:
-    """The settings that work and are used as they are: an attribute is a name with underscores for dots."""
-
-    alter_config_policy_class_name: str | None
-    allow_everyone_if_no_acl_found: bool
-    alter_log_dirs_replication_quota_window_num: int
-    alter_log_dirs_replication_quota_window_size_seconds: int
-    authorizer_class_name: str
-    auto_create_topics_enable: bool
-    auto_leader_rebalance_enable: bool
-    barnabas_audit_denials_per_caller: int
-    barnabas_audit_denials_per_window: int
-    barnabas_audit_kinds_max: int
-    barnabas_audit_log_level: str
-    barnabas_audit_queue_max: int
-    barnabas_audit_topic_enable: bool
-    barnabas_audit_topic_partitions: int
-    barnabas_audit_topic_replication_factor: int
-    barnabas_audit_topic_retention_ms: int
-    barnabas_audit_window_ms: int
-    barnabas_authentication_timeout_ms: int
-    barnabas_auto_format: bool
-    barnabas_legacy_alter_mode: str
-    barnabas_delegation_token_max_renewers: int
-    barnabas_delegation_tokens_max_per_owner: int
-    barnabas_fetch_sessions_max_partitions: int
-    barnabas_group_max_pending_members: int
-    barnabas_groups_max_pending_members: int
-    barnabas_describe_configs_of_others: bool
-    barnabas_metadata_autocreate_fail_fast: bool
-    barnabas_log_format: str
-    barnabas_log_level: str
-    barnabas_max_open_files: int
-    barnabas_policy_timeout_ms: int
-    barnabas_batch_max_decompressed_bytes: int
-    barnabas_batch_max_headers: int
-    barnabas_record_max_headers: int
-    barnabas_request_max_bytes: int
-    barnabas_request_max_bytes_before_login: int
-    barnabas_request_max_bytes_overrides: str
-    barnabas_request_max_elements: int
-    barnabas_request_max_elements_in_parts: int
-    barnabas_request_max_elements_of_brokers: int
-    barnabas_request_max_tagged_fields: int
-    broker_heartbeat_interval_ms: int
-    broker_rack: str | None
-    broker_session_timeout_ms: int
-    connections_max_idle_ms: int
-    controlled_shutdown_enable: bool
-    controller_quorum_append_linger_ms: int
-    controller_quorum_auto_join_enable: bool
-    controller_quorum_election_backoff_max_ms: int
-    controller_quorum_election_timeout_ms: int
-    controller_quorum_fetch_max_bytes: int
-    controller_quorum_fetch_snapshot_max_bytes: int
-    controller_quorum_fetch_timeout_ms: int
-    controller_quorum_request_timeout_ms: int
-    controller_quorum_retry_backoff_ms: int
-    controller_quota_window_num: int
-    controller_quota_window_size_seconds: int
-    controller_socket_timeout_ms: int
-    create_topic_policy_class_name: str | None
-    default_replication_factor: int
-    delegation_token_expiry_check_interval_ms: int
-    delegation_token_expiry_time_ms: int
-    delegation_token_max_lifetime_ms: int
-    delegation_token_secret_key: Password | None
-    delete_topic_enable: bool
-    fetch_max_bytes: int
-    group_initial_rebalance_delay_ms: int
-    group_max_session_timeout_ms: int
-    group_max_size: int
-    group_min_session_timeout_ms: int
-    initial_broker_registration_timeout_ms: int
-    leader_imbalance_check_interval_seconds: int
-    log_cleaner_backoff_ms: int
-    log_cleaner_dedupe_buffer_size: int
-    log_cleaner_enable: bool
-    log_cleaner_io_buffer_load_factor: float
-    log_cleaner_io_max_bytes_per_second: float
-    log_dir_failure_timeout_ms: int
-    log_flush_offset_checkpoint_interval_ms: int
-    log_flush_scheduler_interval_ms: int
-    log_retention_check_interval_ms: int
-    max_connection_creation_rate: int
-    max_connections: int
-    max_connections_per_ip: int
-    max_connections_per_ip_overrides: str
-    max_incremental_fetch_session_cache_slots: int
-    max_request_partition_size_limit: int
-    metadata_log_max_record_bytes_between_snapshots: int
-    metadata_log_max_snapshot_interval_ms: int
-    metadata_log_segment_bytes: int
-    metadata_log_segment_ms: int
-    metadata_max_idle_interval_ms: int
-    metadata_max_retention_bytes: int
-    metadata_max_retention_ms: int
-    min_insync_replicas: int
-    num_partitions: int
-    num_replica_fetchers: int
-    offset_metadata_max_bytes: int
-    offsets_commit_timeout_ms: int
-    offsets_retention_check_interval_ms: int
-    offsets_retention_minutes: int
-    offsets_topic_num_partitions: int
-    offsets_topic_replication_factor: int
-    offsets_topic_segment_bytes: int
-    producer_id_expiration_ms: int
-    quota_window_num: int
-    quota_window_size_seconds: int
-    replica_fetch_backoff_ms: int
-    replica_fetch_max_bytes: int
-    replica_fetch_min_bytes: int
-    replica_fetch_response_max_bytes: int
-    replica_fetch_wait_max_ms: int
-    replica_high_watermark_checkpoint_interval_ms: int
-    replica_lag_time_max_ms: int
-    replica_selector_class: str | None
-    replica_socket_timeout_ms: int
-    replication_quota_window_num: int
-    replication_quota_window_size_seconds: int
-    sasl_mechanism_inter_broker_protocol: str
-    share_coordinator_state_topic_min_isr: int
-    share_coordinator_state_topic_num_partitions: int
-    share_coordinator_state_topic_replication_factor: int
-    share_coordinator_state_topic_segment_bytes: int
-    socket_connection_setup_timeout_ms: int
-    socket_listen_backlog_size: int
-    socket_request_max_bytes: int
-    super_users: str
-    transaction_state_log_min_isr: int
-    transaction_state_log_num_partitions: int
-    transaction_state_log_replication_factor: int
-    transaction_state_log_segment_bytes: int
-    unclean_leader_election_interval_ms: int
-
-
-PLAIN_SETTINGS = tuple(name.replace("_", ".") for name in PlainSettings.__annotations__)
-
-
-class NodeConfig(PlainSettings):
+class NodeConfig(NodeSettings):
     """A node's settings, typed. ``value`` gives any setting; what is declared here follows from several."""
 
     source: str | None
@@ -211,8 +72,6 @@ class NodeConfig(PlainSettings):
     """The typed value of every setting that was given."""
     config_providers: ConfigProviders | None
     """Those that the file names; what refers to them is resolved already."""
-    node_id: int
-    process_roles: tuple[str, ...]
     broker_listeners: list[Endpoint]
     controller_listeners: list[Endpoint]
     advertised_broker_listeners: list[Endpoint]
@@ -222,14 +81,8 @@ class NodeConfig(PlainSettings):
     """The listener of the quorum: by this one controllers and brokers find the controllers."""
     controller_security_protocol: str
     """Of that listener."""
-    inter_broker_listener_name: str
-    early_start_listeners: frozenset[str]
-    """Listeners that read requests before the authorizer has all of its rules."""
     quorum_voters: list[QuorumVoter]
     quorum_bootstrap_servers: list[QuorumVoter]
-    log_dirs: list[str]
-    cordoned_log_dirs: list[str]
-    metadata_log_dir: str
     metrics_endpoint: tuple[str, int] | None
     topic_defaults: TopicConfig
 
@@ -323,8 +176,6 @@ def node_config_of(
     config.values = values
     config.config_providers = providers
     config.warnings = notes
-    for name in PLAIN_SETTINGS:
-        setattr(config, name.replace(".", "_"), config.value(name))
     config.topic_defaults = topic_defaults(values)
     derive(config)
     return config
@@ -401,7 +252,7 @@ def _check_one(name: str, given: Given, values: dict[str, ConfigValue], notes: l
     return None
 
 
-def _is_allowed(key: ConfigKey, value: ConfigValue, also_allowed: Sequence[str], name: str) -> bool:
+def _is_allowed(key: Setting, value: ConfigValue, also_allowed: Sequence[str], name: str) -> bool:
     if name != key.name and not key.name.startswith("ssl."):
         return False  # The form for one listener is no default, unless the setting has one for each.
     return value == key.default or any(value == key.parse(text) for text in also_allowed)
@@ -415,8 +266,3 @@ def _unknown(name: str, given: Given) -> Problem:
     nearest = BROKER_CONFIG_DEF.nearest_name(name)
     advice = f"did you mean {nearest}?" if nearest else "remove it; docs/reference/configs.md lists what there is"
     return Problem(name, given, "there is no such setting", advice)
-
-
-def attribute_types() -> dict[str, Any]:
-    """The annotated type of each plain setting's attribute, for the tests that hold it against the definition."""
-    return {name: PlainSettings.__annotations__[name.replace(".", "_")] for name in PLAIN_SETTINGS}

@@ -9,18 +9,16 @@ from collections.abc import Callable, Iterable
 from barnabas.common.broker_config import (
     BROKER_CONFIG_DEF,
     DYNAMIC_QUOTA_CONFIG_DEF,
+    broker_config_doc,
     broker_config_key,
     update_mode,
 )
-from barnabas.common.broker_config_docs import broker_config_doc
-from barnabas.common.config_def import READ_ONLY, ConfigDef, ConfigKey
+from barnabas.common.config_def import READ_ONLY, ConfigDef, Setting
 from barnabas.common.group_config import CLIENT_METRICS_CONFIG_DEF, GROUP_CONFIG_DEF, group_synonym
+from barnabas.common.settings.setting import SupportState
 from barnabas.common.topic_config import TOPIC_CONFIG_DEF, TOPIC_SYNONYMS
-from barnabas.common.topic_config_docs import CLIENT_METRICS_CONFIG_DOCS, GROUP_CONFIG_DOCS, TOPIC_CONFIG_DOCS
 from barnabas.server.settings.support import (
     REMOVED_SETTINGS,
-    TOPIC_SETTINGS_WITHOUT_EFFECT,
-    SupportState,
     dynamic_support_of,
     support_of,
 )
@@ -66,12 +64,13 @@ def reference_page() -> str:
     ]
     for names, advice in REMOVED_SETTINGS:
         lines.append(f"| {', '.join(f'`{name}`' for name in names.split())} | {_cell(advice)} |")
-    lines += ["", *_section("Topics", TOPIC_CONFIG_DEF, TOPIC_CONFIG_DOCS.get, _topic_fallback)]
+    lines += ["", *_section("Topics", TOPIC_CONFIG_DEF, TOPIC_CONFIG_DEF.doc, _topic_fallback)]
     lines += ["Of these, some are stored and described, and change nothing in this release:", ""]
-    lines += [f"- `{name}`: {reason}" for name, reason in TOPIC_SETTINGS_WITHOUT_EFFECT.items()]
+    topic_rows = [TOPIC_CONFIG_DEF[name] for name in TOPIC_CONFIG_DEF]
+    lines += [f"- `{row.name}`: {row.support.reason}" for row in topic_rows if row.support.reason]
     lines += [""]
-    lines += _section("Groups", GROUP_CONFIG_DEF, GROUP_CONFIG_DOCS.get, lambda name: f"`{group_synonym(name) or ''}`")
-    lines += _section("Client metrics", CLIENT_METRICS_CONFIG_DEF, CLIENT_METRICS_CONFIG_DOCS.get, lambda name: "")
+    lines += _section("Groups", GROUP_CONFIG_DEF, GROUP_CONFIG_DEF.doc, lambda name: f"`{group_synonym(name) or ''}`")
+    lines += _section("Client metrics", CLIENT_METRICS_CONFIG_DEF, CLIENT_METRICS_CONFIG_DEF.doc, lambda name: "")
     lines += _section("Dynamic quotas of a broker", DYNAMIC_QUOTA_CONFIG_DEF, broker_config_doc, lambda name: "")
     return "\n".join(lines)
 
@@ -87,9 +86,9 @@ def describe_setting(name: str) -> list[tuple[str, str]] | None:
             found.append(("support", support.state.value + (f": {support.reason}" if support.reason else "")))
         found.append(("dynamic", _dynamic(name) or broker.update_mode))
     others: tuple[tuple[str, ConfigDef, Callable[[str], str | None]], ...] = (
-        ("topic", TOPIC_CONFIG_DEF, TOPIC_CONFIG_DOCS.get),
-        ("group", GROUP_CONFIG_DEF, GROUP_CONFIG_DOCS.get),
-        ("client metrics", CLIENT_METRICS_CONFIG_DEF, CLIENT_METRICS_CONFIG_DOCS.get),
+        ("topic", TOPIC_CONFIG_DEF, TOPIC_CONFIG_DEF.doc),
+        ("group", GROUP_CONFIG_DEF, GROUP_CONFIG_DEF.doc),
+        ("client metrics", CLIENT_METRICS_CONFIG_DEF, CLIENT_METRICS_CONFIG_DEF.doc),
     )
     for kind, definitions, doc_of in others:
         if name in definitions:
@@ -103,7 +102,7 @@ def all_names() -> list[str]:
     return sorted({name for each in definitions for name in each})
 
 
-def _described(kind: str, key: ConfigKey, doc: str | None) -> list[tuple[str, str]]:
+def _described(kind: str, key: Setting, doc: str | None) -> list[tuple[str, str]]:
     allowed = str(key.validator) if key.validator is not None else ""
     return [
         ("setting of a", kind),
@@ -155,13 +154,13 @@ def _section(
     return [*lines, ""]
 
 
-def _row(key: ConfigKey, doc: str | None) -> str:
+def _row(key: Setting, doc: str | None) -> str:
     allowed = str(key.validator) if key.validator is not None else ""
     cells = (f"`{key.name}`", key.type.name.lower(), _default(key), allowed, doc or "")
     return "| " + " | ".join(map(_cell, cells)) + " |"
 
 
-def _default(key: ConfigKey) -> str:
+def _default(key: Setting) -> str:
     if key.required:
         return "(required)"
     text = key.default_text

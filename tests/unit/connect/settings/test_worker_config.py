@@ -8,27 +8,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.common.config_value import ConfigType
+from barnabas.common.settings.setting import SupportState, attributes_of
 from barnabas.connect.settings.listener_urls import Listener, parse_listeners
 from barnabas.connect.settings.worker_config import (
-    PLAIN_WORKER_SETTINGS,
     InvalidWorkerConfig,
     WorkerConfig,
     load_worker_config,
     worker_config_of,
 )
-from barnabas.connect.settings.worker_config_docs import worker_config_doc
 from barnabas.connect.settings.worker_config_rules import check_header_rules
-from barnabas.connect.settings.worker_config_support import (
+from barnabas.connect.settings.worker_settings import (
     REMOVED_WORKER_SETTINGS,
-    WorkerSupportState,
-    worker_support_of,
+    WORKER_CONFIG_DEF,
+    WorkerSettings,
+    worker_config_doc,
 )
-from barnabas.connect.settings.worker_config_table import WORKER_CONFIG_DEF, WORKER_SETTINGS
 
 VECTORS = Path(__file__).resolve().parents[3] / "vectors" / "connect"
 DEFINITIONS = json.loads((VECTORS / "config_definitions.json").read_text())
 STARTS = json.loads((VECTORS / "worker_starts.json").read_text())
 
+ATTRIBUTES = attributes_of(WorkerSettings)
 LEAST = {
     "bootstrap.servers": "127.0.0.1:9092",
     "group.id": "cc",
@@ -57,7 +57,9 @@ def problems_of(changes: dict[str, str]) -> list[str]:
 
 class TestTable:
     def test_has_the_names_types_defaults_and_importances_of_kafka(self) -> None:
-        ours = [[row[0], row[1], row[2], row[4]] for row in WORKER_SETTINGS]
+        rows = [WORKER_CONFIG_DEF[name] for name, *_ in DEFINITIONS["worker"]]
+        assert list(WORKER_CONFIG_DEF)[: len(rows)] == [row.name for row in rows]
+        ours = [[row.name, row.type.name, row.default_text, row.importance.name] for row in rows]
         assert ours == [
             [name, type_, default, importance] for name, type_, default, importance, _ in DEFINITIONS["worker"]
         ]
@@ -73,13 +75,13 @@ class TestTable:
 
     def test_every_setting_is_used_or_has_no_effect_or_is_refused(self) -> None:
         for name in WORKER_CONFIG_DEF:
-            support = worker_support_of(name)
-            if support.state is not WorkerSupportState.WORKS:
+            support = WORKER_CONFIG_DEF[name].support
+            if support.state is not SupportState.WORKS:
                 assert support.reason, name
 
-    @pytest.mark.parametrize("name", PLAIN_WORKER_SETTINGS)
+    @pytest.mark.parametrize("name", ATTRIBUTES)
     def test_what_has_an_attribute_is_said_to_work(self, name: str) -> None:
-        assert worker_support_of(name).state is WorkerSupportState.WORKS
+        assert WORKER_CONFIG_DEF[name].support.state is SupportState.WORKS
 
     def test_what_works_has_an_attribute_or_is_read_by_a_family(self) -> None:
         derived = {
@@ -92,8 +94,8 @@ class TestTable:
         rest = {
             name
             for name in WORKER_CONFIG_DEF
-            if worker_support_of(name).state is WorkerSupportState.WORKS
-            and name not in PLAIN_WORKER_SETTINGS
+            if WORKER_CONFIG_DEF[name].support.state is SupportState.WORKS
+            and name not in ATTRIBUTES
             and not name.startswith(clients)
         }
         assert rest == derived
@@ -101,7 +103,7 @@ class TestTable:
     @pytest.mark.parametrize("name", [n for n in WORKER_CONFIG_DEF if not WORKER_CONFIG_DEF[n].required])
     def test_a_setting_that_is_refused_takes_its_default(self, name: str) -> None:
         key = WORKER_CONFIG_DEF[name]
-        if worker_support_of(name).state is WorkerSupportState.REFUSED and key.default_text is not None:
+        if WORKER_CONFIG_DEF[name].support.state is SupportState.REFUSED and key.default_text is not None:
             assert problems_of({name: key.default_text}) == []
 
     @pytest.mark.parametrize("name", WORKER_CONFIG_DEF)
@@ -114,7 +116,7 @@ class TestTable:
             ConfigType.LONG: "77",
         }.get(WORKER_CONFIG_DEF[name].type, "something")
         texts = {"exactly.once.source.support": "preparing", "sasl.oauthbearer.assertion.algorithm": "ES256"}
-        if worker_support_of(name).state is WorkerSupportState.REFUSED:
+        if WORKER_CONFIG_DEF[name].support.state is SupportState.REFUSED:
             [problem] = problems_of({name: texts.get(name, other)})
             assert problem.startswith("Invalid value ")
             assert name in problem

@@ -16,6 +16,7 @@ from barnabas.common.broker_config import BROKER_CONFIG_DEF
 from barnabas.common.config_def import PER_BROKER, READ_ONLY
 from barnabas.common.config_value import Password
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.settings.setting import SupportState
 from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
 from barnabas.metadata.publisher import LoaderManifest
@@ -27,7 +28,7 @@ from barnabas.server.settings.dynamic_broker_config import DynamicSettings, Sett
 from barnabas.server.settings.dynamic_effects import CleanerEffect, ListenerEffect, ProducerIdEffect
 from barnabas.server.settings.node_config import Given, NodeConfig, load_node_config, node_config_of
 from barnabas.server.settings.sasl import sasl_listener
-from barnabas.server.settings.support import SupportState, dynamic_support_of
+from barnabas.server.settings.support import dynamic_support_of
 from barnabas.server.settings.tls import server_tls_of
 from tests.peers.certificates import PASSWORD, Authority
 

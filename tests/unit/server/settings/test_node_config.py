@@ -7,8 +7,10 @@ import pytest
 from barnabas.common.broker_config import BROKER_CONFIG_DEF
 from barnabas.common.config_def import ConfigType
 from barnabas.common.config_value import Password
+from barnabas.common.settings.node_settings import NodeSettings
+from barnabas.common.settings.setting import attributes_of
 from barnabas.server.settings.endpoints import Endpoint, QuorumVoter
-from barnabas.server.settings.node_config import NodeConfig, attribute_types, load_node_config, node_config_of
+from barnabas.server.settings.node_config import NodeConfig, load_node_config, node_config_of
 from barnabas.server.settings.problem import Given, InvalidSettings
 
 COMBINED = {
@@ -352,7 +354,7 @@ def test_topics_get_their_defaults_from_the_node() -> None:
 
 
 def test_every_attribute_has_the_type_of_its_setting() -> None:
-    for name, annotation in attribute_types().items():
+    for name, annotation in attributes_of(NodeSettings).items():
         key = BROKER_CONFIG_DEF[name]
         expected = PYTHON_TYPES[key.type] + (" | None" if key.default is None else "")
         assert (name, annotation) == (name, expected)

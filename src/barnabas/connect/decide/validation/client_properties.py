@@ -10,8 +10,7 @@ from functools import cache
 
 from barnabas.common.config_value import ConfigType, Importance
 from barnabas.connect.settings.plugin_config_def import ConfigKey
-from barnabas.connect.settings.worker_config_docs import worker_config_doc
-from barnabas.connect.settings.worker_config_table import WORKER_CONFIG_DEF
+from barnabas.connect.settings.worker_settings import WORKER_CONFIG_DEF, worker_config_doc
 
 __all__ = ["client_property"]
 

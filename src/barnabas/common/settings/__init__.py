@@ -1,0 +1,1 @@
+"""Settings as rows of tables: of nodes, topics and groups."""
