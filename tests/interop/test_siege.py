@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,6 +12,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from barnabas.connect.rest.route_table import ROUTES as WORKER_ROUTES
+from barnabas.connect.rest.route_table import Access
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.metadata import MetadataRequest
 from tests.interop.attacker import is_closed, wait_until
@@ -20,7 +23,9 @@ from tests.siege.entry import Entry
 from tests.siege.frames import MIB, framed, sized, tags
 from tests.siege.genome import BatchGenome, RequestGenome, random_genome
 from tests.siege.measure import memory_bytes
+from tests.siege.rest_genome import ROUTES, RestGenome
 from tests.siege.run import members_of_worker
+from tests.siege.search import cost_ns_per_byte, search
 from tests.siege.stage import BOB, CONTROLLER, REST, Scene, logged_in, running_stage, running_worker
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
@@ -161,5 +166,29 @@ def test_the_search_makes_the_same_of_the_same_seed() -> None:
         return steps
 
     assert walk(7) == walk(7)
+    assert len({tuple(walk(seed)) for seed in range(20)}) == 20
     assert len(framed(RequestGenome(api_key=3, version=12, outer=10, string=5).body())) > 100
     assert BatchGenome(codec=1, records=3, headers=2).batch(0)[16] == 2
+
+
+def test_the_search_covers_each_route_that_takes_a_body() -> None:
+    taken = {
+        (route.method, re.sub(r"{[^}]*}", "*", route.path))
+        for route in WORKER_ROUTES
+        if route.body is not None or route.access is Access.INTERNAL
+    }
+    searched = {tuple(re.sub(r"mallory|Mallory|root", "*", route).split()) for route in ROUTES}
+    assert taken - searched == set()
+
+
+def test_the_search_measures_what_a_worker_does_with_a_request() -> None:
+    cheap, dear = RestGenome(1, shape=1, count=500), RestGenome(1, shape=1, count=500, chunk=1)
+    assert cost_ns_per_byte(dear) > cost_ns_per_byte(cheap) > 0
+    (found, *_) = search(7, 5, [(RestGenome, 1)])
+    assert found.cost > 0
+    assert isinstance(found.genome, RestGenome)
+
+
+def test_what_the_search_found_is_in_the_catalogue_for_a_node_and_for_a_worker() -> None:
+    found = [entry for entry in ENTRIES if entry.name.startswith("found by the search")]
+    assert {entry.listener for entry in found} == {"SASL_PLAINTEXT", REST}

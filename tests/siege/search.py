@@ -2,9 +2,9 @@
 
 Hill climbing with restarts: a genome is changed in one number at a time, and a change that costs more is kept. The cost
 is the processor time of what a node does with the bytes before it asks who may do what: the limits, the decoder, the
-check of a batch. What is refused early costs little, so the search moves to what the limits leave. The seed is drawn
-and printed; each API and each compression has so many evaluations. The worst of all are written to ``found.json``,
-which the catalogue reads.
+check of a batch; and all that a Connect worker does with an HTTP request of a stranger. What is refused early costs
+little, so the search moves to what the limits leave. The seed is drawn and printed; each API, each compression and each
+route of the REST API has so many evaluations. The worst are written to ``found.json``, which the catalogue reads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from random import Random, SystemRandom
@@ -28,9 +28,13 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.compiler_runtime import skip_tagged_fields
 from barnabas.protocol.errors import DecodeError, EncodeError, TooManyElements
 from barnabas.protocol.produce_validation import ProduceRules, validate_produced
-from tests.siege.genome import TARGETS, BatchGenome, Genome, Target, random_genome
+from tests.siege.genome import TARGETS, BatchGenome, RequestGenome, random_genome
+from tests.siege.rest_genome import ROUTES, RestGenome, cost_s, random_rest_genome
 
-__all__ = ["FOUND_FILE", "Found", "cost_ns_per_byte", "search"]
+__all__ = ["FOUND_FILE", "PARTS", "AnyGenome", "Found", "cost_ns_per_byte", "search"]
+
+AnyGenome = BatchGenome | RequestGenome | RestGenome
+Target = tuple[type[BatchGenome] | type[RequestGenome] | type[RestGenome], int]
 
 FOUND_FILE = Path(__file__).resolve().parent / "found.json"
 _NOW_MS = 1_700_000_000_000
@@ -42,13 +46,24 @@ _LARGEST = 512 * 1024
 _UNPACKED_MAX = 512 * 1024
 _LONG_S = 0.05
 _PATIENCE = 25
-_KEPT = 12
+_SMALLEST_HTTP = 2000
+"""A request costs about a millisecond whatever is in it."""
+PARTS: dict[str, tuple[tuple[Target, ...], int]] = {
+    "node": (TARGETS, 12),
+    "rest": (tuple((RestGenome, route) for route in range(len(ROUTES))), 6),
+}
+"""What is searched, and how many of the worst are kept."""
 
 
-def cost_ns_per_byte(genome: Genome) -> float:
+def cost_ns_per_byte(genome: AnyGenome) -> float:
     """Processor time for a byte sent; 0 for what cannot be sent."""
     if genome.size() > _UNPACKED_MAX:
         return 0.0
+    if isinstance(genome, RestGenome):
+        data = genome.request()
+        if len(data) > _LARGEST:
+            return 0.0
+        return min(cost_s(data), cost_s(data)) * 1e9 / max(len(data), _SMALLEST_HTTP)
     try:
         data = genome.batch(_NOW_MS) if isinstance(genome, BatchGenome) else genome.body()
     except (EncodeError, ValueError, TypeError, AttributeError):
@@ -65,7 +80,7 @@ def cost_ns_per_byte(genome: Genome) -> float:
     return best * 1e9 / max(len(data), _SMALLEST)
 
 
-def _work(genome: Genome, data: bytes) -> None:
+def _work(genome: BatchGenome | RequestGenome, data: bytes) -> None:
     """What a node does with the bytes."""
     try:
         if isinstance(genome, BatchGenome):
@@ -89,14 +104,19 @@ class Found(NamedTuple):
     """The worst of one target, and after how many evaluations."""
 
     cost: float
-    genome: Genome
+    genome: AnyGenome
     evaluations: int
 
 
-def search(seed: int, evaluations: int, tell: Callable[[Found], None] = lambda found: None) -> list[Found]:
+def search(
+    seed: int,
+    evaluations: int,
+    targets: Sequence[Target] = TARGETS,
+    tell: Callable[[Found], None] = lambda found: None,
+) -> list[Found]:
     """The worst input of each target, the most costly first. Each target is evaluated so many times."""
     found = []
-    for target in TARGETS:
+    for target in targets:
         worst = _worst_of(target, Random(f"{seed} {target[0].__name__} {target[1]}"), evaluations)
         tell(worst)
         found.append(worst)
@@ -104,15 +124,15 @@ def search(seed: int, evaluations: int, tell: Callable[[Found], None] = lambda f
 
 
 def _worst_of(target: Target, rng: Random, evaluations: int) -> Found:
-    worst = Found(-1.0, random_genome(rng, target), evaluations)
+    worst = Found(-1.0, _random(rng, target), evaluations)
     left = evaluations
     while left:
-        genome = random_genome(rng, target)
+        genome: AnyGenome = _random(rng, target)
         cost = cost_ns_per_byte(genome)
         left -= 1
         failures = 0
         while failures < _PATIENCE and left:
-            changed = genome.mutated(rng)
+            changed: AnyGenome = genome.mutated(rng)
             changed_cost = cost_ns_per_byte(changed)
             left -= 1
             if changed_cost > cost * 1.02:
@@ -124,19 +144,28 @@ def _worst_of(target: Target, rng: Random, evaluations: int) -> Found:
     return worst
 
 
+def _random(rng: Random, target: Target) -> AnyGenome:
+    kind, number = target
+    return random_rest_genome(rng, number) if kind is RestGenome else random_genome(rng, target)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.siege.search", description=__doc__)
-    parser.add_argument("--evaluations", type=int, default=300, help="of each API and of each compression")
+    parser.add_argument("--evaluations", type=int, default=300, help="of each API, compression and route")
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--only", choices=tuple(PARTS), default=None, help="search this part; the other one stays")
     parser.add_argument("--write", action="store_true", help="write the worst to found.json")
     given = parser.parse_args()
     seed = given.seed if given.seed is not None else SystemRandom().randrange(2**31)
     print(f"seed {seed}", flush=True)
-    found = search(seed, given.evaluations, lambda worst: print(_line(worst), flush=True))
-    print("\nthe most costly:\n" + "\n".join(map(_line, found[:_KEPT])))
+    document = json.loads(FOUND_FILE.read_text()) if FOUND_FILE.exists() else {}
+    for part in PARTS if given.only is None else (given.only,):
+        targets, kept_count = PARTS[part]
+        found = search(seed, given.evaluations, targets, lambda worst: print(_line(worst), flush=True))[:kept_count]
+        print(f"\nthe most costly, {part}:\n" + "\n".join(map(_line, found)))
+        entries = [{"kind": type(worst.genome).__name__, **asdict(worst.genome)} for worst in found]
+        document[part] = {"seed": seed, "evaluations": given.evaluations, "entries": entries}
     if given.write:
-        kept = [{"kind": type(worst.genome).__name__, **asdict(worst.genome)} for worst in found[:_KEPT]]
-        document = {"seed": seed, "evaluations": given.evaluations, "entries": kept}
         FOUND_FILE.write_text(json.dumps(document, indent=1) + "\n")
     return 0
 

@@ -33,6 +33,8 @@ INTERNAL_TOPICS = INTERNAL_TOPIC_NAMES
 _CREATE_TIMEOUT_MS = 30000
 _REMEMBERED_S = 5.0
 _REMEMBERED_MAX = 1000
+_QUIET_S = 60.0
+_LINES_PER_WINDOW = 20
 
 
 class AutoTopicCreation:
@@ -42,6 +44,9 @@ class AutoTopicCreation:
         self._controller = controller
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._refused: dict[str, tuple[float, ErrorCode]] = {}
+        self._told: set[str] = set()
+        self._told_until = 0.0
+        self._untold = 0
 
     def refusal_of(self, name: str) -> ErrorCode | None:
         """Why the topic could not be created a moment ago, where clients are to be told."""
@@ -88,17 +93,28 @@ class AutoTopicCreation:
             for topic in cast("CreateTopicsResponse", answer).topics:
                 if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                     self._remember(topic.name, ErrorCode(topic.error_code))
-                    log.warning(
-                        "auto creation of topic %s failed: %s %s",
-                        topic.name,
-                        ErrorCode(topic.error_code).name,
-                        topic.error_message or "",
-                    )
+                    code = ErrorCode(topic.error_code).name
+                    self._tell(f"auto creation of topic {topic.name} failed: {code} {topic.error_message or ''}")
         except ApiException as error:
-            log.warning("auto creation of %s failed: %s", ", ".join(names), error)
+            more = "" if len(names) == 1 else f" and {len(names) - 1} more"
+            self._tell(f"auto creation of {names[0]}{more} failed: {error}")
         finally:
             for name in names:
                 self._under_way.pop(name, None)
+
+    def _tell(self, line: str) -> None:
+        """Clients ask again and again, and choose the names: a line is written once a minute, and some for all."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._told_until:
+            if self._untold:
+                log.warning("auto creation failed %d more times within a minute", self._untold)
+            self._told.clear()
+            self._told_until, self._untold = now + _QUIET_S, 0
+        if line in self._told or len(self._told) >= _LINES_PER_WINDOW:
+            self._untold += 1
+            return
+        self._told.add(line)
+        log.warning("%s", line)
 
     def _topic(self, name: str) -> CreatableTopic:
         internal = self._internal.get(name)

@@ -122,3 +122,26 @@ def test_after_some_seconds_it_is_tried_again() -> None:
             del loop.time
 
     assert asyncio.run(run()) is None
+
+
+def test_topics_that_cannot_be_created_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        creation = await created(Controller(ErrorCode.INVALID_REPLICATION_FACTOR))
+        for number in range(200):
+            await creation.create_and_wait(["orders", f"t{number}"], CLIENT)
+        loop = asyncio.get_running_loop()
+        later = loop.time() + 61
+        with pytest.MonkeyPatch.context() as monkeypatch:
+            monkeypatch.setattr(loop, "time", lambda: later)
+            creation.create(["orders"], CLIENT)
+            await creation._under_way["orders"]
+
+    asyncio.run(run())
+    told = [record.getMessage() for record in caplog.records]
+    assert (
+        sum(line.startswith("auto creation of topic orders failed: INVALID_REPLICATION_FACTOR") for line in told) == 2
+    )
+    assert told[20:] == [
+        "auto creation failed 381 more times within a minute",
+        "auto creation of topic orders failed: INVALID_REPLICATION_FACTOR ",
+    ]

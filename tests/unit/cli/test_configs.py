@@ -55,6 +55,14 @@ def test_a_file_that_can_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert f"{path}: 7 settings can be used" in out
 
 
+def test_super_users_with_a_comma_between_are_pointed_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "server.properties"
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    path.write_text(f"{GOOD}\nauthorizer.class.name={authorizer}\nsuper.users=User:a,User:b\n")
+    assert main(["check", str(path)]) == 0
+    assert "super.users: 'User:a,User:b' is one user" in capsys.readouterr().out
+
+
 def test_a_file_that_can_not_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "server.properties"
     path.write_text(GOOD)

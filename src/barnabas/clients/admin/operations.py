@@ -32,7 +32,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 R = TypeVar("R", bound=Message)
 T = TypeVar("T")
-RequestFor: TypeAlias = Request[R] | Callable[[int], Request[R]]
+RequestFor: TypeAlias = "Request[R] | Callable[[int], Request[R]]"
 """A request that is answered by an ``R``, or what makes it for a version."""
 Found = Iterable[tuple[K, V | AdminError]]
 Placed = tuple[dict[K, int], dict[K, AdminError]]
