@@ -19,7 +19,6 @@ from barnabas.broker.apis import describe_topic_partitions as describing
 from barnabas.broker.apis import metadata as metadata_api
 from barnabas.common.acl import AclBinding
 from barnabas.common.long_response import LongAnswer
-from barnabas.common.switch_interval import shorten_switch_interval
 from barnabas.controller.apis import (
     alter_client_quotas,
     alter_partition,
@@ -63,7 +62,6 @@ Events = Iterator[tuple[str, Callable[[], Any]]]
 
 
 def measure_turns(shape: Shape) -> dict[str, Turns]:
-    shorten_switch_interval()
     gc.collect()
     gc.disable()
     try:

@@ -36,7 +36,7 @@ def _page(figures: Figures) -> str:
         "batches, and a log in memory run in one process. A turn is what a node does between two looks at its sockets: "
         "a decision or a step of it, its append to the log, a step of what follows a commit on the broker (commit) or "
         "on the standby, a later turn of a long decision (tick), a step of encoding the answer; "
-        "for a snapshot, how long the thread that writes it keeps the interpreter each time (thread). "
+        "of a snapshot that is written on a thread, a call that nothing interrupts (thread). "
         "Times are CPU time of the thread, with the garbage collector off. "
         f"The bar is {_BAR_MS:g} ms for the longest turn; what exceeds it is printed in bold. How it is measured: "
         "[bench/turns.py](../../bench/turns.py), [bench/turns_stage.py](../../bench/turns_stage.py). "

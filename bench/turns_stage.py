@@ -7,12 +7,12 @@ CPU time of the thread, because other work may run on the machine.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Thread
+from types import FrameType
 from typing import Any, NamedTuple, cast
 
 from barnabas.broker.metadata_cache import MetadataCache
@@ -20,7 +20,7 @@ from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.common.topic_config import TopicConfig
 from barnabas.metadata.image.metadata_image import MetadataImage
 from barnabas.metadata.loader import MetadataLoader
-from barnabas.metadata.snapshot import records_of
+from barnabas.metadata.snapshot import pieces_of, records_of
 from barnabas.protocol.stepped_writing import write_in_steps
 from barnabas.raft.batch_accumulator import BatchAccumulator
 from barnabas.raft.ready import AppendedBatch, LeaderAndEpoch
@@ -40,6 +40,7 @@ __all__ = ["BROKERS", "SESSION_MS", "Stage", "Turns"]
 SESSION_MS = 9_000
 BROKERS = (1, 2, 3, 4)
 _BATCH_MAX_BYTES = 8 * 1024 * 1024
+_NOTICEABLE_MS = 0.1
 _HERE = 1
 """The broker whose replicas follow the metadata."""
 
@@ -203,24 +204,32 @@ class Stage(ControllerHarness):
             now_ms=self.clock.ms,
             serde=MetadataRecordSerde(),
         )
-        records = records_of(image)
-        for start in range(0, len(records), 1024):
-            writer.append(records[start : start + 1024])
+        for records in pieces_of(records_of(image)):
+            writer.append(records)
         writer.freeze()
         return snapshot_id
 
     def save_snapshot(self) -> None:
-        """On a thread, as a node does: how long it computes each time before the event loop's thread can go on."""
-        saving = Thread(target=self.write_snapshot, args=(self.loader.image,))
-        saving.start()
-        clock = time.pthread_getcpuclockid(cast("int", saving.ident))
-        took_s = 0.0
-        with suppress(OSError):  # The clock goes with its thread.
-            while saving.is_alive():
-                before_s, took_s = took_s, time.clock_gettime(clock)
-                self.pieces.append(((took_s - before_s) * 1000, "thread"))
-                time.sleep(0)
-        saving.join()
+        """A node does it on a thread: what holds the event loop is each call of C code, which nothing interrupts.
+
+        The calls are timed with a profiler, which counts what they call in turn, too. Those of the system let others go
+        on meanwhile.
+        """
+        began: list[float] = []
+
+        def profile(frame: FrameType, event: str, argument: object) -> None:
+            if event == "c_call":
+                began.append(time.thread_time())
+            elif event in {"c_return", "c_exception"} and began:
+                took_ms = (time.thread_time() - began.pop()) * 1000
+                if took_ms > _NOTICEABLE_MS and getattr(argument, "__module__", None) != "posix":
+                    self.pieces.append((took_ms, "thread"))
+
+        sys.setprofile(profile)
+        try:
+            self.write_snapshot(self.loader.image)
+        finally:
+            sys.setprofile(None)
 
     # --- what a test's harness does, timed
 

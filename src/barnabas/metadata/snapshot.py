@@ -8,14 +8,16 @@ snapshots.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion, RecordWriter
 from barnabas.metadata.metadata_version import MetadataVersion
 
-__all__ = ["image_from_records", "records_of", "write_image"]
+__all__ = ["image_from_records", "pieces_of", "records_of", "write_image"]
+
+_RECORDS_A_PIECE: Final = 1_024
 
 
 def write_image(image: MetadataImage, writer: RecordWriter) -> None:
@@ -38,6 +40,15 @@ def records_of(image: MetadataImage, metadata_version: MetadataVersion | None = 
     writer = RecordWriter(image.features.metadata_version_or_throw() if metadata_version is None else metadata_version)
     write_image(image, writer)
     return writer.records
+
+
+def pieces_of(records: list[ApiMessageAndVersion]) -> Iterator[Sequence[ApiMessageAndVersion]]:
+    """The records, some at a time, which leave the list: to free 400,000 at once can't be interrupted."""
+    records.reverse()
+    while records:
+        piece = records[: -_RECORDS_A_PIECE - 1 : -1]
+        del records[-_RECORDS_A_PIECE:]
+        yield piece
 
 
 def image_from_records(

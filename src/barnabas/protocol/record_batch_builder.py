@@ -7,7 +7,7 @@ timestamp is that of the first record, unless a delete horizon takes its place.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.common.crc32c import crc32c
 from barnabas.protocol.compression import Compression, compress
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["RecordBatchBuilder", "build_batch", "empty_batch", "encode_record", "retain_records", "with_header"]
 
 _OFFSET_DELTA_MAX = 0x7FFFFFFF
+_PARTS_JOINED_AT_ONCE: Final = 10_000
 _NULL = b"\x01"
 _NO_HEADERS = b"\x00"
 _SMALL = tuple(bytes((value << 1,)) for value in range(64))
@@ -273,7 +274,11 @@ def encode_record(
 
 
 def _framed(values: Sequence[bytes], first_delta: int, time_delta: bytes) -> bytes:
-    """Records of these values, as ``encode_record`` writes them: values of equal size share what surrounds them."""
+    """Records of these values, as ``encode_record`` writes them: values of equal size share what surrounds them.
+
+    Joined some at a time: to join, and to free, the parts of 100,000 records takes 30 ms that nothing interrupts.
+    """
+    joined: list[bytes] = []
     parts: list[bytes] = []
     around: dict[int, tuple[bytes, bytes]] = {}
     for delta, value in enumerate(values, start=first_delta):
@@ -286,7 +291,10 @@ def _framed(values: Sequence[bytes], first_delta: int, time_delta: bytes) -> byt
         shape = len(value) << 3 | len(offset_delta)
         before, between = around.get(shape) or _around(around, shape, time_delta)
         parts += (before, offset_delta, between, value, _NO_HEADERS)
-    return b"".join(parts)
+        if len(parts) >= _PARTS_JOINED_AT_ONCE:
+            joined.append(b"".join(parts))
+            parts = []
+    return b"".join((*joined, *parts))
 
 
 def _around(around: dict[int, tuple[bytes, bytes]], shape: int, time_delta: bytes) -> tuple[bytes, bytes]:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.protocol import record_batch_builder
 from barnabas.protocol.compression import Compression
 from barnabas.protocol.errors import EncodeError
 from barnabas.protocol.record_batch import BatchView, Record, TimestampType
@@ -117,6 +118,13 @@ def test_values_that_come_together_are_written_like_one_after_another(
         apart.append(apart.last_offset + 1, 1_234_567, None, value)
     assert together.build() == apart.build()
     assert (together.count, together.last_offset) == (apart.count, apart.last_offset)
+
+
+def test_many_values_are_joined_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = [b"%d" % number for number in range(300)]
+    at_once = record_batch_builder._framed(values, 60, b"\x00")
+    monkeypatch.setattr(record_batch_builder, "_PARTS_JOINED_AT_ONCE", 35)
+    assert record_batch_builder._framed(values, 60, b"\x00") == at_once
 
 
 def test_values_beyond_the_largest_offset_are_refused() -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
 from barnabas.metadata.publisher import LoaderManifest
-from barnabas.metadata.snapshot import records_of
+from barnabas.metadata.snapshot import pieces_of, records_of
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.raft.voter_set import VoterSet
 from barnabas.server.quorum.raft_driver import RaftDriver
@@ -155,9 +155,8 @@ class MetadataSnapshots:
             voters=voters,
         )
         try:
-            records = records_of(image)
-            for start in range(0, len(records), 1024):
-                writer.append(records[start : start + 1024])
+            for records in pieces_of(records_of(image)):
+                writer.append(records)
             writer.freeze()
         except BaseException:
             writer.abandon()

@@ -17,7 +17,7 @@ from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage,
 from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
 from barnabas.metadata.image.topics import LocalReplicaChanges, TopicsImage
 from barnabas.metadata.metadata_version import LATEST_PRODUCTION
-from barnabas.metadata.snapshot import image_from_records, records_of
+from barnabas.metadata.snapshot import image_from_records, pieces_of, records_of
 from barnabas.protocol.record_serde import decode_metadata_record, encode_metadata_record
 from barnabas.protocol.records.clear_elr_record import ClearElrRecord
 from barnabas.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
@@ -342,6 +342,17 @@ def test_clearing_the_elr_is_a_change_of_the_partitions_that_have_one() -> None:
     image = applied([TopicRecord(name="orders", topic_id=topic_id), *partitions])
     cleared = applied([ClearElrRecord(topic_name="orders")], image).topics.by_id[topic_id].partitions
     assert [(each.elr, each.partition_epoch) for each in cleared.values()] == [((), 1), ((), 0)]
+
+
+@pytest.mark.parametrize("count", [0, 1, 1_024, 1_025, 5_000])
+def test_the_records_of_a_snapshot_are_let_go_piece_by_piece(count: int) -> None:
+    records: list[Any] = list(range(count))
+    seen: list[Any] = []
+    for piece in pieces_of(records):
+        seen += piece
+        assert len(piece) <= 1_024
+        assert len(records) == count - len(seen)
+    assert seen == list(range(count))
 
 
 def test_a_snapshot_is_sorted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
