@@ -10,13 +10,13 @@ from unittest import mock
 from barnabas.connect.decide.group.heartbeat import Liveness
 from barnabas.connect.decide.herder.assigned_work import AssignedWork
 from barnabas.connect.decide.herder.automatic_restarts import SelfHealing
-from barnabas.connect.decide.herder.effects import ReportWorkStopped, WriteConfigs
 from barnabas.connect.decide.herder.herder_context import HerderContext
 from barnabas.connect.decide.herder.local_work import LocalWork
 from barnabas.connect.decide.herder.rebalance_listener import Rebalance
 from barnabas.connect.decide.herder.status_updates import Statuses
 from barnabas.connect.decide.herder.task_reconfiguration import TaskReconfiguration
 from barnabas.connect.decide.session_key import KeyRotation
+from barnabas.connect.errors import ConnectError
 
 __all__ = ["DEFECTS", "Defect"]
 
@@ -25,30 +25,30 @@ Defect = Callable[[], Any]
 
 async def _report_at_once(self: Rebalance, notice: Any) -> None:
     self._stops_under_way -= 1
-    await ReportWorkStopped(notice.stop_id)
+    await self._context.outside.report_work_stopped(notice.stop_id)
     self._update()
 
 
 async def _acknowledge_unread(self: HerderContext, *records: Any) -> None:
-    self.procedures.start(_write_quietly(records))
+    self.outside.start(_write_quietly(self, records))
 
 
-async def _write_quietly(records: Any) -> None:
+async def _write_quietly(context: HerderContext, records: Any) -> None:
     try:
-        await WriteConfigs(records)
-    except Exception:
+        await context.outside.write_configs(records)
+    except ConnectError:
         return
 
 
 async def _write_without_waiting(self: HerderContext, *records: Any) -> None:
-    await WriteConfigs(records)
+    await self.outside.write_configs(records)
 
 
 async def _publish_once(self: TaskReconfiguration, connector: str) -> None:
     self._wanted.discard(connector)
     try:
         await self._attempt(connector)
-    except Exception:
+    except ConnectError:
         return
     finally:
         self._under_way.discard(connector)
