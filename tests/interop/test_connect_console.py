@@ -67,7 +67,8 @@ async def worker() -> AsyncIterator[Worker]:
     herder.registry = await asyncio.to_thread(discover)
     await herder.fill()
     server.mount(Mount(PREFIX, console_of(herder, server.worker_id, time.monotonic)))
-    server.open(herder, server.client(herder.session), version="1", commit="c")
+    client = server.client(herder.session)
+    server.open(herder, client, herder.plugins, kafka_cluster_id="c1", version="1", commit="c")
     yield Worker(server, herder)
     await server.stop()
 

@@ -19,7 +19,7 @@ from barnabas.connect.rest.rest_server import RestServer
 from barnabas.connect.rest.rest_settings import RestSettings, UnusableRestSetting
 from barnabas.connect.settings.listener_urls import Listener
 from tests.peers.certificates import PASSWORD, Authority
-from tests.peers.scripted_herder import ScriptedCluster, ScriptedHerder
+from tests.peers.scripted_herder import ScriptedCluster, ScriptedHerder, ScriptedPlugins
 
 pytestmark = pytest.mark.interop
 
@@ -44,7 +44,8 @@ async def worker(cluster: ScriptedCluster, **properties: str) -> AsyncIterator[t
     await server.start()
     try:
         herder = ScriptedHerder(cluster, server.advertised_url)
-        server.open(herder, server.client(herder.session), version="1", commit="c")
+        client = server.client(herder.session)
+        server.open(herder, client, ScriptedPlugins(), kafka_cluster_id="c1", version="1", commit="c")
         yield server, herder
     finally:
         await server.stop()

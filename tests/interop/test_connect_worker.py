@@ -18,6 +18,7 @@ from barnabas.connect.run import worker as worker_module
 from barnabas.connect.run.worker import Worker, WorkerFailed
 from barnabas.connect.settings.plugin_config_def import ConfigException
 from barnabas.connect.settings.worker_config import InvalidWorkerConfig, worker_config_of
+from barnabas.connect_spark.runtime_factory import make_spark_runtime
 from tests.peers import connect_captures
 from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.connect_worker import worker_settings
@@ -43,7 +44,7 @@ def _runs_on(count: int, *workers: InProcessWorker):  # type: ignore[no-untyped-
 
 async def _leader_first(*workers: InProcessWorker) -> list[InProcessWorker]:
     """Once all are in the group and agree on the leader."""
-    groups = [worker.worker._herder.context.group for worker in workers if worker.worker._herder is not None]
+    groups = [worker.running.herder.context.group for worker in workers]
     await eventually(
         lambda: all(group.is_up_to_date for group in groups) and len({group.leader_url for group in groups}) == 1
     )
@@ -60,8 +61,7 @@ def test_two_workers_share_a_connector_and_one_takes_over_what_the_other_had(bar
             in_process_worker(barnabas_node.bootstrap, "two-workers", ledger, **options) as two,
         ):
             leader, follower = await _leader_first(one, two)
-            assert leader.worker._herder is not None
-            assert leader.worker._herder.context.group.are_all_members_ours
+            assert leader.running.herder.context.group.are_all_members_ours
             created = await follower.request("POST", "/connectors", {"name": "m", "config": MOCK})
             assert (created.status_code, created.json()["tasks"]) == (201, [])
             assert created.headers["Location"].startswith(follower.url)
@@ -149,8 +149,7 @@ def test_the_captures_of_the_rest_api_fit_two_whole_workers(barnabas_node: Barna
         ):
             (await admin.create_topics([NewTopic("t1", 1), NewTopic("t2", 1)], wait=True)).raise_for_errors()
             leader, follower = await _leader_first(one, two)
-            herder = leader.worker._herder
-            assert herder is not None
+            herder = leader.running.herder
             await eventually(lambda: herder.keys.key is not None)
             workers = {"A": leader, "B": follower}
 
@@ -182,12 +181,9 @@ def test_what_can_be_checked_without_the_cluster_is_refused_without_it(
 ) -> None:
     async def story() -> None:
         settings = worker_settings("127.0.0.1:1", "refused") | {"listeners": "http://127.0.0.1:0", setting: text}
-        worker = Worker(worker_config_of(settings))
-        try:
-            with pytest.raises(error, match=told):
-                await worker.start()
-        finally:
-            await worker.stop()
+        worker = Worker(worker_config_of(settings), make_spark_runtime)
+        with pytest.raises(error, match=told):
+            await worker.start()
 
     asyncio.run(asyncio.wait_for(story(), 30))
 
@@ -200,12 +196,9 @@ def test_a_cluster_that_is_not_there_is_waited_for_aloud_and_not_for_ever(
 
     async def story() -> None:
         settings = worker_settings("127.0.0.1:1", "alone") | {"listeners": "http://127.0.0.1:0"}
-        worker = Worker(worker_config_of(settings))
-        try:
-            with caplog.at_level(logging.WARNING), pytest.raises(WorkerFailed, match="Start the cluster"):
-                await worker.start()
-        finally:
-            await worker.stop()
+        worker = Worker(worker_config_of(settings), make_spark_runtime)
+        with caplog.at_level(logging.WARNING), pytest.raises(WorkerFailed, match="Start the cluster"):
+            await worker.start()
 
     asyncio.run(asyncio.wait_for(story(), 30))
     assert "waiting for a broker of bootstrap.servers=127.0.0.1:1" in caplog.text

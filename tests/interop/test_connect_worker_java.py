@@ -74,9 +74,7 @@ def test_a_java_worker_and_ours_share_connectors(
         async with in_process_worker(barnabas_node.bootstrap, "mixed", ledger) as ours:
             if ours_leads:
                 await asyncio.to_thread(java_worker.start)
-            herder = ours.worker._herder
-            assert herder is not None
-            group = herder.context.group
+            group = ours.running.herder.context.group
             await eventually(lambda: group.is_up_to_date and (group.generation > 1 or ours_leads))
             for number in range(2):
                 body = {"name": f"f{number}", "config": _config(tmp_path, number)}
@@ -156,8 +154,7 @@ def test_a_connector_whose_class_one_side_lacks_fails_there_and_nothing_goes_rou
             ours_id.append(ours.worker_id)
             if ours_has_it:
                 await asyncio.to_thread(java_worker.start)
-            herder = ours.worker._herder
-            assert herder is not None
+            herder = ours.running.herder
             group = herder.context.group
             await eventually(lambda: group.is_up_to_date)
             for number, name in enumerate(names):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.task_progress import QueryPlan, TaskProgress
@@ -12,15 +12,13 @@ from barnabas.connect.entities import (
     ConnectorOffset,
     ConnectorState,
     ConnectorStatus,
-    PluginInfo,
     TaskStatus,
 )
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from barnabas.connect.rest.console.console import PREFIX, Console
 from barnabas.connect.rest.console.consumer_lag import GroupLag, PartitionLag
 from barnabas.connect.rest.console.page_data import PageData
-from barnabas.connect.rest.herder_port import HerderPort
-from tests.peers.scripted_herder import ScriptedCluster, ScriptedHerder
+from tests.peers.scripted_herder import ScriptedCluster, ScriptedHerder, ScriptedPlugins
 
 __all__ = ["EVIL", "PREFIX", "SceneHerder", "SceneInsight", "SceneLags", "ScriptedCluster", "console_of"]
 
@@ -51,11 +49,11 @@ class SceneHerder(ScriptedHerder):
         sink = {"connector.class": "FileStreamSink", "topics": "orders", "file": "/data/out.txt", "tasks.max": "3"}
         source = {"connector.class": "FileStreamSource", "topic": "lines", "file": "/data/in.txt"}
         long = {"value.converter.barnabas.schema.unknown.fields": "ignore"}  # Wider than a phone, in one word.
-        await self.create_connector("orders-to-files", {"name": "orders-to-files", **sink, **long}, None)
-        await self.create_connector("lines", {"name": "lines", **source, "db.password": "hunter2"}, None)
-        await self.create_connector("paused-one", {"name": "paused-one", **source}, TargetState.PAUSED)
-        await self.create_connector("stopped-one", {"name": "stopped-one", **sink}, TargetState.STOPPED)
-        await self.create_connector(EVIL, {"name": EVIL, **source, EVIL: EVIL, "topic": EVIL}, None)
+        await self.connectors.create("orders-to-files", {"name": "orders-to-files", **sink, **long}, None)
+        await self.connectors.create("lines", {"name": "lines", **source, "db.password": "hunter2"}, None)
+        await self.connectors.create("paused-one", {"name": "paused-one", **source}, TargetState.PAUSED)
+        await self.connectors.create("stopped-one", {"name": "stopped-one", **sink}, TargetState.STOPPED)
+        await self.connectors.create(EVIL, {"name": EVIL, **source, EVIL: EVIL, "topic": EVIL}, None)
         self.failed[ConnectorTaskId("orders-to-files", 1)] = TRACE
         self.failed[ConnectorTaskId(EVIL, 0)] = EVIL
         self.elsewhere.add(ConnectorTaskId("orders-to-files", 2))
@@ -63,8 +61,12 @@ class SceneHerder(ScriptedHerder):
             ConnectorOffset({"kafka_topic": EVIL, "kafka_partition": 0}, {"kafka_offset": 5})
         ]
 
-    def connector_status(self, name: str) -> ConnectorStatus:
-        status = super().connector_status(name)
+    @property
+    def plugins(self) -> PluginRegistry:
+        return self.registry or ScriptedPlugins()
+
+    def status(self, name: str) -> ConnectorStatus:
+        status = super().status(name)
         tasks = [self._task(ConnectorTaskId(name, each.id), each) for each in status.tasks]
         own = ConnectorState(status.connector.state, self.worker_id, status.connector.version)
         return ConnectorStatus(name, own, tasks, status.type)
@@ -74,26 +76,21 @@ class SceneHerder(ScriptedHerder):
         trace = self.failed.get(task, "")
         return TaskStatus(task.task, "FAILED" if trace else status.state, worker_id, status.version, trace)
 
-    async def restart_task(self, task: ConnectorTaskId) -> None:
-        await super().restart_task(task)
+    async def task_restarted(self, task: ConnectorTaskId) -> None:
+        await super().task_restarted(task)
         self.calls.append(f"restart task {task}")
         self.failed.pop(task, None)
 
-    async def validate_config(self, config: Mapping[str, str | None]) -> ConfigInfos:
+    async def validation(self, config: Mapping[str, str | None]) -> ConfigInfos:
         if self.registry is None:
-            return await super().validate_config(config)
+            return await super().validation(config)
         text = "org.apache.kafka.connect.storage.StringConverter"
         converters = {"key": text, "value": text, "header": text}
         return ConnectorValidation(self.registry, ValidationDefaults("connect-cluster", converters)).validate(config)
 
-    def plugins(self, *, connectors_only: bool) -> Sequence[PluginInfo]:
+    def check(self, config: Mapping[str, str | None]) -> None:
         if self.registry is None:
-            return super().plugins(connectors_only=connectors_only)
-        return self.registry.listing(connectors_only=connectors_only)
-
-    def _validate(self, config: Mapping[str, str | None]) -> None:
-        if self.registry is None:
-            super()._validate(config)
+            super().check(config)
 
 
 class SceneLags:
@@ -122,10 +119,11 @@ class SceneInsight:
         return QueryPlan(plan, '{"numInputRows": 500}', "http://localhost:4040")
 
 
-def console_of(herder: HerderPort, worker_id: str, now_s: object = None) -> Console:
+def console_of(herder: SceneHerder, worker_id: str, now_s: object = None) -> Console:
     clock = now_s or iter(range(0, 10**6, 3)).__next__
     page_data = PageData(
         herder,
+        herder.plugins,
         worker_id=worker_id,
         now_s=clock,  # type: ignore[arg-type]
         lags=SceneLags(),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from itertools import count
@@ -34,7 +33,7 @@ from barnabas.connect.decide.tasks.task_runtime import (
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from barnabas.connect.run.internal_topics.topic_writer import TopicWriter
-from barnabas.connect.run.worker import Worker
+from barnabas.connect.run.worker import run_worker
 from barnabas.connect.settings.worker_config import WorkerConfig, load_worker_config
 from tests.peers.node_process import NodeProcess
 
@@ -141,13 +140,7 @@ async def _run(config: WorkerConfig) -> None:
     async def make_runtime(*, config: WorkerConfig, offsets: OffsetStore, **_: Any) -> _Runtime:
         return _Runtime(config, offsets)
 
-    worker = Worker(config, make_runtime)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.request_stop)
-    try:
-        await worker.start()
-        await worker.ended()
-    finally:
-        await worker.stop()
+    await run_worker(config, make_runtime)
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from barnabas.connect.decide.tasks.task_runtime import (
     TaskStopped,
 )
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
+from barnabas.connect.run.running_worker import RunningWorker
 from barnabas.connect.run.worker import Worker
 from barnabas.connect.settings.worker_config import worker_config_of
 from tests.peers.connect_worker import worker_settings
@@ -85,9 +86,11 @@ class _Runtime:
 
 
 class InProcessWorker:
-    def __init__(self, worker: Worker, client: httpx.AsyncClient) -> None:
+    def __init__(self, worker: Worker, running: RunningWorker, client: httpx.AsyncClient) -> None:
         self.worker = worker
+        self.running = running
         self.client = client
+        self._is_dead = False
 
     @property
     def url(self) -> str:
@@ -116,14 +119,16 @@ class InProcessWorker:
 
     async def die(self) -> None:
         """As by kill -9: nobody is told, and nothing is left."""
-        group, loop = self.worker._group, self.worker._loop
-        assert group is not None
-        assert loop is not None
-        await group.close()
-        await loop.close()
-        assert isinstance(self.worker._tasks, _Runtime)
-        self.worker._herder = None
-        await self.worker._tasks.close()
+        self._is_dead = True
+        await self.running.group.close()
+        await self.running.outside.close()
+        await self.running.tasks.close()
+
+    async def stop(self) -> None:
+        if self._is_dead:
+            await self.running.close()
+        else:
+            await self.running.stop()
 
 
 @asynccontextmanager
@@ -140,10 +145,9 @@ async def in_process_worker(
         return _Runtime(worker_id, ledger)
 
     worker = Worker(worker_config_of(given), make_runtime)
-    stop: Callable[[], Awaitable[None]] = worker.stop
     async with httpx.AsyncClient(timeout=100, trust_env=False) as client:
+        started = InProcessWorker(worker, await worker.start(), client)
         try:
-            await worker.start()
-            yield InProcessWorker(worker, client)
+            yield started
         finally:
-            await stop()
+            await started.stop()

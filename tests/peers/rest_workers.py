@@ -16,7 +16,7 @@ from barnabas.connect.rest.internal_client import InternalClient
 from barnabas.connect.rest.internal_request_check import InternalRequestCheck, RequireFreshness
 from barnabas.connect.rest.logger_levels import LoggerLevels
 from barnabas.connect.rest.request_freshness import FreshnessGuard
-from tests.peers.scripted_herder import ScriptedCluster, ScriptedHerder
+from tests.peers.scripted_herder import ScriptedCluster, ScriptedHerder, ScriptedPlugins
 
 __all__ = ["START_MS", "RestWorkers", "TestClock"]
 
@@ -96,6 +96,7 @@ class RestWorkers:
         herder = self.herders[name]
         return Services(
             herder=herder,
+            plugins=ScriptedPlugins(),
             forwarder=Forwarder(
                 herder, self.clients[name], wait_s=wait_s, now_s=lambda: self.clock.monotonic_ms() / 1000
             ),
@@ -110,6 +111,7 @@ class RestWorkers:
             loggers=self._logger_levels(),
             version="0.1",
             commit="unknown",
+            kafka_cluster_id="pnec3ZwFQ2Kg9JGDZs1DQg",
         )
 
     def _logger_levels(self) -> LoggerLevels:

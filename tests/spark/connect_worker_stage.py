@@ -79,8 +79,8 @@ async def running_worker(
 
     worker = Worker(worker_config_of(given), make_runtime)
     async with httpx.AsyncClient(timeout=100, trust_env=False) as client:
+        started = SparkWorker(worker, await worker.start(), client)
         try:
-            await worker.start()
-            yield SparkWorker(worker, client)
+            yield started
         finally:
-            await worker.stop()
+            await started.stop()

@@ -143,6 +143,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     # --- running
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether nothing more happens before time goes on."""
+        return not self._heap or self._heap[0][0] > self.now_s
+
     def start_as(self, owner: Owner, callback: Callable[..., Any], *args: Any) -> Any:
         """Call at once, as a part of this life."""
         context = copy_context()
@@ -177,7 +182,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def _at(
         self, when_s: float, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None
     ) -> _Handle:
-        handle = _Handle(when_s, callback, args, context or copy_context())
+        handle = _Handle(
+            when_s, callback, args, copy_context() if context is None else context
+        )  # An empty one is false.
         self._push(when_s, handle)
         return handle
 

@@ -57,7 +57,7 @@ class Checks:
 
     # -- at any moment: the session key
 
-    def driven(self, worker: SimulatedWorker) -> None:
+    def look_at(self, worker: SimulatedWorker) -> None:
         if not worker.is_started:
             return
         key = worker.herder.keys.key

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
-from barnabas.connect.decide.herder.effects import SendTaskConfigs
 from barnabas.connect.decide.herder.herder import Herder
+from barnabas.connect.decide.herder.outside import ConfigMap
 from barnabas.connect.decide.session_key import SessionKey
 from barnabas.connect.errors import (
     AlreadyExists,
@@ -75,6 +76,11 @@ class SimulatedCluster:
     def by_url(self, url: str | None) -> SimulatedWorker | None:
         return next((worker for worker in self.alive() if worker.url == url), None)
 
+    def look(self) -> None:
+        """At everything that must hold at any moment."""
+        for worker in self.alive():
+            self.checks.look_at(worker)
+
     def session_keys(self) -> Iterable[tuple[int, SessionKey]]:
         """All that were ever written, by their offset."""
         records = self.config_topic.records
@@ -89,35 +95,29 @@ class SimulatedCluster:
         if name not in self.workers or self.workers[name].is_dead:
             self.workers[name] = SimulatedWorker(self, name)
 
-    def send_task_configs(
-        self,
-        sender: SimulatedWorker,
-        effect: SendTaskConfigs,
-        done: Callable[[object], None],
-        fail: Callable[[Exception], None],
+    async def send_task_configs(
+        self, sender: SimulatedWorker, leader_url: str, connector: str, configs: Sequence[ConfigMap]
     ) -> None:
         """The signed request to the leader, as REST checks it."""
         key = sender.herder.keys.key
         world = self.world
-
-        def arrive() -> None:
-            leader = self.by_url(effect.leader_url)
-            if leader is None or not leader.is_started or not world.reaches(sender.name, leader.name):
-                world.after(100, lambda: fail(RequestFailed(500, "the leader can't be reached")))
-                return
-            refusal = self._refusal(leader, key)
-            if refusal is not None:
-                world.after(world.delay_ms(), lambda: fail(refusal))
-                return
-            leader.request(lambda herder: herder.internal.put_task_configs(effect.connector, effect.configs), answer)
-
-        def answer(_: object, error: Exception | None) -> None:
-            if error is None:
-                done(None)
-            else:
-                fail(RequestFailed(getattr(error, "http_status", 500), str(error)))
-
-        world.after(world.delay_ms(), arrive)
+        await world.pause(world.delay_ms())
+        leader = self.by_url(leader_url)
+        if leader is None or not leader.is_started or not world.reaches(sender.name, leader.name):
+            await world.pause(100)
+            raise RequestFailed(500, "the leader can't be reached")
+        refusal = self._refusal(leader, key)
+        if refusal is not None:
+            await world.pause(world.delay_ms())
+            raise refusal
+        answered: asyncio.Future[Exception | None] = world.loop.create_future()
+        leader.request(
+            lambda herder: herder.internal.put_task_configs(connector, configs),
+            lambda _, error: answered.set_result(error),
+        )
+        error = await answered
+        if error is not None:
+            raise RequestFailed(getattr(error, "http_status", 500), str(error))
 
     def _refusal(self, leader: SimulatedWorker, key: SessionKey | None) -> RequestFailed | None:
         if leader.herder.context.group.protocol_version < ProtocolVersion.SESSIONED:
@@ -281,8 +281,12 @@ def simulate(seed: int) -> SimulatedCluster:
     for number in range(2):
         cluster.start_user(number)
     cluster.world.after(cluster.world.random.uniform(1_000, 10_000), cluster.trouble)
-    cluster.world.run(_TROUBLE_MS)
-    cluster.heal()
-    cluster.world.run(_HEALED_MS)
-    cluster.checks.check_quiet()
+    try:
+        cluster.world.run(_TROUBLE_MS, cluster.look)
+        cluster.heal()
+        cluster.world.run(_HEALED_MS, cluster.look)
+        cluster.checks.check_quiet()
+    finally:
+        for worker in cluster.alive():
+            worker.kill()
     return cluster

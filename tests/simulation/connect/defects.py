@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from barnabas.connect.decide.group.heartbeat import Liveness
+from barnabas.connect.decide.group.heartbeat import Heartbeat
 from barnabas.connect.decide.herder.assigned_work import AssignedWork
 from barnabas.connect.decide.herder.automatic_restarts import SelfHealing
-from barnabas.connect.decide.herder.effects import ReportWorkStopped, WriteConfigs
 from barnabas.connect.decide.herder.herder_context import HerderContext
 from barnabas.connect.decide.herder.local_work import LocalWork
 from barnabas.connect.decide.herder.rebalance_listener import Rebalance
 from barnabas.connect.decide.herder.status_updates import Statuses
 from barnabas.connect.decide.herder.task_reconfiguration import TaskReconfiguration
 from barnabas.connect.decide.session_key import KeyRotation
+from barnabas.connect.errors import ConnectError
 
 __all__ = ["DEFECTS", "Defect"]
 
@@ -25,30 +25,30 @@ Defect = Callable[[], Any]
 
 async def _report_at_once(self: Rebalance, notice: Any) -> None:
     self._stops_under_way -= 1
-    await ReportWorkStopped(notice.stop_id)
+    await self._context.outside.report_work_stopped(notice.stop_id)
     self._update()
 
 
 async def _acknowledge_unread(self: HerderContext, *records: Any) -> None:
-    self.procedures.start(_write_quietly(records))
+    self.outside.start(_write_quietly(self, records))
 
 
-async def _write_quietly(records: Any) -> None:
+async def _write_quietly(context: HerderContext, records: Any) -> None:
     try:
-        await WriteConfigs(records)
-    except Exception:
+        await context.outside.write_configs(records)
+    except ConnectError:
         return
 
 
 async def _write_without_waiting(self: HerderContext, *records: Any) -> None:
-    await WriteConfigs(records)
+    await self.outside.write_configs(records)
 
 
 async def _publish_once(self: TaskReconfiguration, connector: str) -> None:
     self._wanted.discard(connector)
     try:
         await self._attempt(connector)
-    except Exception:
+    except ConnectError:
         return
     finally:
         self._under_way.discard(connector)
@@ -85,7 +85,7 @@ DEFECTS: dict[str, Defect] = {
     ),
     "held tasks are never let go again": lambda: _patched(AssignedWork, {"assign": _assign_and_hold}),
     "a member keeps its work however long a rebalance does without it": lambda: _patched(
-        Liveness, {"lost_at_ms": property(_lost_by_silence_alone)}
+        Heartbeat, {"lost_at_ms": property(_lost_by_silence_alone)}
     ),
     "a successor on the same worker starts beside its predecessor": lambda: _patched(
         LocalWork, {"_stop": _forget_at_once}
@@ -96,7 +96,7 @@ _poll = KeyRotation.poll
 _assign = AssignedWork.assign
 
 
-def _lost_by_silence_alone(self: Liveness) -> float:
+def _lost_by_silence_alone(self: Heartbeat) -> float:
     at_ms = self._heard_ms + self._silence_max_ms
     since_ms = self._unreachable_since_ms
     return at_ms if since_ms is None else min(at_ms, since_ms + self._unreachable_max_ms)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
+import asyncio
 import random
 from collections.abc import Callable
-from itertools import count
+from contextvars import Context
+
+from tests.simulation.cluster.virtual_loop import Owner, VirtualLoop
 
 __all__ = ["World"]
 
@@ -14,26 +16,39 @@ WALL_MS = 1_800_000_000_000
 
 
 class World:
-    """Everything that happens is an entry in one queue; of the same time, in the order of their making."""
+    """Everything happens on one virtual loop; of the same time, in the order of its scheduling."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.random = random.Random(seed)
-        self.now_ms = 1_000.0
-        self._order = count()
-        self._queue: list[tuple[float, int, Callable[[], None]]] = []
+        self.loop = VirtualLoop()
+        self.loop.now_s = 1.0
         self.cut: set[frozenset[str]] = set()
         """Pairs of names that can't reach each other; "brokers" is one of them."""
+        self.failures: list[BaseException] = []
+        """What must not happen and was raised where it reaches nobody, in a background task."""
 
-    def after(self, delay_ms: float, what: Callable[[], None]) -> None:
-        heapq.heappush(self._queue, (self.now_ms + max(0.0, delay_ms), next(self._order), what))
+    @property
+    def now_ms(self) -> float:
+        return self.loop.now_s * 1000
 
-    def run(self, duration_ms: float) -> None:
-        end_ms = self.now_ms + duration_ms
-        while self._queue and self._queue[0][0] <= end_ms:
-            self.now_ms, _, what = heapq.heappop(self._queue)
-            what()
-        self.now_ms = end_ms
+    def after(self, delay_ms: float, what: Callable[[], object]) -> None:
+        """In nobody's life: it happens whoever dies meanwhile."""
+        self.loop.call_later(max(0.0, delay_ms) / 1000, what, context=Context())
+
+    async def pause(self, delay_ms: float) -> None:
+        await asyncio.sleep(max(0.0, delay_ms) / 1000)
+
+    def run(self, duration_ms: float, at_rest: Callable[[], None]) -> None:
+        """``at_rest`` is called whenever nothing more happens before time goes on."""
+
+        def look(_: Owner | None) -> None:
+            if self.failures:
+                raise self.failures[0]
+            if self.loop.is_at_rest:
+                at_rest()
+
+        self.loop.run_until(self.loop.now_s + duration_ms / 1000, look)
 
     def reaches(self, one: str, other: str) -> bool:
         return frozenset((one, other)) not in self.cut

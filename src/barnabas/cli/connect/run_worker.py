@@ -69,6 +69,7 @@ def _run(config: WorkerConfig) -> int:
     from barnabas.connect.run.worker import WorkerFailed, run_worker
     from barnabas.connect.settings.plugin_config_def import ConfigException
     from barnabas.connect.settings.worker_config import InvalidWorkerConfig
+    from barnabas.connect_spark.runtime_factory import make_spark_runtime
     from barnabas.server.process.logging_setup import configure_logging
 
     os.umask(os.umask(_UMASK) | _UMASK)
@@ -79,7 +80,7 @@ def _run(config: WorkerConfig) -> int:
         logging.getLogger(__name__).warning("%s", warning)
     try:
         shorten_switch_interval()
-        asyncio.run(run_worker(config))
+        asyncio.run(run_worker(config, make_spark_runtime))
     except (
         *(InvalidWorkerConfig, UnusableRestSetting, ConfigException),
         *(WorkerFailed, ConnectError, ClientError, AdminError),

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-__all__ = ["KeyRotation", "SessionKey"]
+__all__ = ["KeyRotation", "SessionKey", "SessionView"]
 
 _SIGNING_SINCE = 2
 """The version of the group's protocol from which on internal requests are signed: ``sessioned``."""
@@ -33,6 +33,22 @@ class SessionKey:
 
     def __repr__(self) -> str:
         return f"SessionKey(key=[hidden], algorithm={self.algorithm!r}, created_ms={self.created_ms})"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """What it takes to sign and to judge an internal request at a moment (KIP-507)."""
+
+    is_verification_in_force: bool
+    """Whether the group has agreed on ``sessioned``."""
+    key: bytes | None
+    """The current session key, None until one was read from the config topic."""
+    do_all_members_send_freshness: bool = False
+    """Whether every member of the group is known to be a worker of ours; False as long as this worker can't tell."""
+
+    def __repr__(self) -> str:
+        key = "none" if self.key is None else "[hidden]"
+        return f"SessionView(is_verification_in_force={self.is_verification_in_force}, key={key})"
 
 
 class KeyRotation:

@@ -7,7 +7,7 @@ gauge that is 1. Values are read from the worker when somebody asks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.connect.decide.herder.herder_counters import StartUps
@@ -41,13 +41,9 @@ _COUNTED = {
 class WorkerMetrics:
     """``collect`` makes it a collector of prometheus-client."""
 
-    def __init__(
-        self, herder: Herder, tasks: MeasuredTasks | None = None, monotonic_ms: Callable[[], float] | None = None
-    ) -> None:
-        """``tasks`` is what runs them, if it measures them. ``monotonic_ms`` is the clock of the herder, whose own time
-        stands still as long as nothing happens."""
+    def __init__(self, herder: Herder, tasks: MeasuredTasks | None = None) -> None:
+        """``tasks`` is what runs them, if it measures them."""
         self._herder = herder
-        self._monotonic_ms = monotonic_ms or (lambda: herder.procedures.now.monotonic_ms)
         self._tasks = tasks
 
     def exposition(self) -> tuple[bytes, str]:
@@ -80,7 +76,7 @@ class WorkerMetrics:
         yield from _start_rows(herder.task_starts, "task")
         yield f"{_COORDINATOR}_assigned_connectors", "Connectors of this worker.", len(assigned) - assigned_tasks
         yield f"{_COORDINATOR}_assigned_tasks", "Tasks of this worker.", assigned_tasks
-        times, now_ms = herder.rebalance_times, self._monotonic_ms()
+        times, now_ms = herder.rebalance_times, herder.context.outside.monotonic_ms()
         yield f"{_REBALANCE}_epoch", "The generation of the group.", herder.context.group.generation
         yield f"{_REBALANCE}_rebalancing", "1 while the group rebalances.", times.is_rebalancing
         yield f"{_REBALANCE}_completed_rebalances_total", "Rebalances that are over.", times.completed

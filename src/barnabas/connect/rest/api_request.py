@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from barnabas.connect.decide.herder.herder import Herder
+from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.rest.forwarding import Forwardable, Forwarder
-from barnabas.connect.rest.herder_port import HerderPort
 from barnabas.connect.rest.internal_client import Answer
 from barnabas.connect.rest.internal_request_check import InternalRequestCheck
 from barnabas.connect.rest.logger_levels import LoggerLevels
@@ -104,12 +105,15 @@ Handler = Callable[["Services", ApiRequest], Awaitable[Reply]]
 class Services:
     """What handlers work with."""
 
-    herder: HerderPort
+    herder: Herder
+    plugins: PluginRegistry
     forwarder: Forwarder
     internal: InternalRequestCheck
     loggers: LoggerLevels
     version: str
     commit: str
+    kafka_cluster_id: str
+    """Of the backing cluster."""
     is_topic_tracking_enabled: bool = True
     may_topic_tracking_be_reset: bool = True
     health_timeout_s: float = 10.0

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import urlencode
 
+from barnabas.connect.decide.herder.herder import Herder
 from barnabas.connect.errors import ConnectError, NotAssigned, NotLeader, RebalanceNeeded
-from barnabas.connect.rest.herder_port import HerderPort
 from barnabas.connect.rest.internal_client import Answer, InternalClient
 from barnabas.connect.rest.request_freshness import SentRequest
 
@@ -57,9 +57,7 @@ class Forwardable:
 class Forwarder:
     """``now_s`` only goes forward."""
 
-    def __init__(
-        self, herder: HerderPort, client: InternalClient, *, wait_s: float, now_s: Callable[[], float]
-    ) -> None:
+    def __init__(self, herder: Herder, client: InternalClient, *, wait_s: float, now_s: Callable[[], float]) -> None:
         self._herder = herder
         self._client = client
         self._wait_s = wait_s

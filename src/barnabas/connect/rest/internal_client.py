@@ -16,9 +16,9 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from barnabas.connect.decide.session_key import SessionView
 from barnabas.connect.entities import ErrorMessage
 from barnabas.connect.errors import RequestFailed
-from barnabas.connect.rest.herder_port import SessionView
 from barnabas.connect.rest.request_freshness import FRESHNESS_HEADER, Freshness, SentRequest
 from barnabas.connect.rest.request_signature import signed_headers
 

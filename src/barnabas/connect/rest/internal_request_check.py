@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 
-from barnabas.connect.rest.herder_port import SessionView
+from barnabas.connect.decide.session_key import SessionView
 from barnabas.connect.rest.off_loop import off_loop
 from barnabas.connect.rest.request_freshness import FRESHNESS_HEADER, Freshness, FreshnessGuard, SentRequest
 from barnabas.connect.rest.request_signature import (

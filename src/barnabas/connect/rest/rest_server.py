@@ -3,7 +3,7 @@
     server = RestServer(settings, clock=clock, random_bytes=secrets.token_bytes)
     await server.start()                       # refuses what would let strangers in; binds; everything is 404
     client = server.client(herder.session)     # to ask other workers
-    server.open(herder, client, version="...", commit="...")
+    server.open(herder, client, registry, kafka_cluster_id="...", version="...", commit="...")
     await server.stop()
 
 ``advertised_url`` is known after ``start``: what other workers and the group get to know.
@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from barnabas.connect.decide.herder.herder import Herder
+from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
+from barnabas.connect.decide.session_key import SessionView
 from barnabas.connect.rest.api_request import Services
 from barnabas.connect.rest.application import ListenerKind, Mount, RestApplication, RestRules
 from barnabas.connect.rest.authentication_setup import Authentication, set_up_authentication
 from barnabas.connect.rest.exposure import check_exposure, exposure_warnings
 from barnabas.connect.rest.forwarding import Forwarder
-from barnabas.connect.rest.herder_port import HerderPort, SessionView
 from barnabas.connect.rest.host_names import HostNames
 from barnabas.connect.rest.http_listener import HttpListener, bind
 from barnabas.connect.rest.internal_client import REQUEST_TIMEOUT_S, InternalClient
@@ -127,12 +129,22 @@ class RestServer:
         self._clients.append(client)
         return client
 
-    def open(self, herder: HerderPort, client: InternalClient, *, version: str, commit: str) -> None:
+    def open(
+        self,
+        herder: Herder,
+        client: InternalClient,
+        plugins: PluginRegistry,
+        *,
+        kafka_cluster_id: str,
+        version: str,
+        commit: str,
+    ) -> None:
         """After ``start``."""
         settings = self._settings
         self._application.open(
             Services(
                 herder=herder,
+                plugins=plugins,
                 forwarder=Forwarder(
                     herder, client, wait_s=settings.request_wait_s, now_s=lambda: self._clock.monotonic_ms() / 1000
                 ),
@@ -147,6 +159,7 @@ class RestServer:
                 loggers=self.loggers,
                 version=version,
                 commit=commit,
+                kafka_cluster_id=kafka_cluster_id,
                 is_topic_tracking_enabled=settings.is_topic_tracking_enabled,
                 may_topic_tracking_be_reset=settings.may_topic_tracking_be_reset,
                 recent_log=self.recent_log,

@@ -1,28 +1,32 @@
 """The positions of connectors, shown and changed (KIP-875): of sinks in their consumer group, of sources in the offset
 topic. The connector's class is asked before anything is changed, and may refuse.
+
+These are the methods of ``Outside`` about offsets; ``worker_outside`` has the others.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from barnabas.clients.admin.client import AdminClient
 from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.errors import ClientError
+from barnabas.common.clock import Clock
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.connect.decide.herder.effects import ConfigMap
+from barnabas.connect.decide.herder.outside import ConfigMap
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.task_work import check_spark_positions
 from barnabas.connect.entities import ConnectorOffset, ConnectorOffsets
 from barnabas.connect.errors import BadRequest, ConnectError
 from barnabas.connect.identifiers import ConnectorType
+from barnabas.connect.run.herder_tasks import HerderTasks
 from barnabas.connect.run.internal_topics.worker_topics import SourceOffsets
 from barnabas.connect.run.known_secrets import KnownSecrets
 
-__all__ = ["ConnectorPositions"]
+__all__ = ["ConnectorOffsetCalls"]
 
 _TOPIC, _PARTITION, _OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
 _TIMEOUT_S = 30.0
@@ -30,16 +34,35 @@ _NO_GROUP = (ErrorCode.GROUP_ID_NOT_FOUND,)
 _IN_USE = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
 
 
-class ConnectorPositions:
+class ConnectorOffsetCalls(HerderTasks):
     def __init__(
-        self, admin: AdminClient, sources: SourceOffsets, registry: PluginRegistry, secrets: KnownSecrets
+        self,
+        clock: Clock,
+        fail: Callable[[Exception], None],
+        *,
+        admin: AdminClient,
+        sources: SourceOffsets,
+        registry: PluginRegistry,
+        secrets: KnownSecrets,
     ) -> None:
+        super().__init__(asyncio.get_running_loop(), clock, fail)
         self._admin = admin
         self._sources = sources
         self._registry = registry
         self._secrets = secrets
 
-    async def read(self, name: str, config: ConfigMap, type_: ConnectorType) -> ConnectorOffsets:
+    async def read_offsets(self, connector: str, config: ConfigMap, type_: ConnectorType) -> ConnectorOffsets:
+        return await self.call(self._read(connector, config, type_))
+
+    async def alter_offsets(
+        self, connector: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]
+    ) -> str:
+        return await self.call(self._alter(connector, config, type_, offsets))
+
+    async def reset_offsets(self, connector: str, config: ConfigMap, type_: ConnectorType) -> str:
+        return await self.call(self._reset(connector, config, type_))
+
+    async def _read(self, name: str, config: ConfigMap, type_: ConnectorType) -> ConnectorOffsets:
         if type_ is ConnectorType.SINK:
             offsets = await self._sink_offsets(_group_of(name, config))
             return ConnectorOffsets([_sink_entry(partition, offset) for partition, offset in sorted(offsets.items())])
@@ -48,7 +71,7 @@ class ConnectorPositions:
         found = self._sources.offsets(name)
         return ConnectorOffsets([ConnectorOffset(dict(each.partition or {}), dict(each.offset)) for each in found])
 
-    async def alter(
+    async def _alter(
         self, name: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]
     ) -> str:
         if type_ is ConnectorType.SINK:
@@ -71,7 +94,7 @@ class ConnectorPositions:
             )
         return _sentence("altered", is_known=is_known)
 
-    async def reset(self, name: str, config: ConfigMap, type_: ConnectorType) -> str:
+    async def _reset(self, name: str, config: ConfigMap, type_: ConnectorType) -> str:
         if type_ is ConnectorType.SINK:
             group = _group_of(name, config)
             is_known = await self._ask(config, dict.fromkeys(await self._sink_offsets(group)))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from barnabas.common.config_providers import ConfigProviders
-from barnabas.connect.decide.herder.effects import ConfigMap
+from barnabas.connect.decide.herder.outside import ConfigMap
 from barnabas.connect.decide.tasks.task_progress import QueryPlan, TaskInsight, TaskProgress
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.connect.run.config_references import resolve_references

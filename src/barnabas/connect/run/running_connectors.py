@@ -20,8 +20,8 @@ from barnabas.clients.admin.client import AdminClient
 from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.errors import ClientError
 from barnabas.common.config_providers import ConfigProviders
-from barnabas.connect.decide.herder.effects import ConfigMap
 from barnabas.connect.decide.herder.local_work import StartFailed
+from barnabas.connect.decide.herder.outside import ConfigMap
 from barnabas.connect.decide.registry.plugin import Plugin
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.task_partitions import with_partitions

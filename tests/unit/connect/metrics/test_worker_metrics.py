@@ -28,7 +28,7 @@ def driver() -> HerderDriver:
     connector(driver, "c", tasks=2)
     driver.member("c", TASK, OTHER_TASK)
     for task in (TASK, OTHER_TASK):
-        driver.herder.task_event(TaskRunning(task), driver.now)
+        driver.herder.task_event(TaskRunning(task))
     driver.run()
     return driver
 
@@ -57,7 +57,7 @@ def test_what_runs_is_counted_in_all_and_by_state(driver: HerderDriver) -> None:
 
 
 def test_a_task_that_failed_is_one_that_does_not_run_and_its_restart_is_counted(driver: HerderDriver) -> None:
-    driver.herder.task_event(TaskFailed(TASK, "it broke"), driver.now)
+    driver.herder.task_event(TaskFailed(TASK, "it broke"))
     driver.run()
     found = samples(driver)
     assert found[WORKER + "task_count",] == 1
@@ -75,8 +75,7 @@ def test_the_protocol_and_the_leader_are_labels(driver: HerderDriver) -> None:
 
 def test_the_time_since_the_last_rebalance_grows_while_nothing_happens(driver: HerderDriver) -> None:
     """As a worker of Kafka's has it, where it is the difference to the time of the question."""
-    clock = [driver.now.monotonic_ms]
-    metrics = WorkerMetrics(driver.herder, None, lambda: clock[0])
+    metrics = WorkerMetrics(driver.herder)
     name = REBALANCE + "time_since_last_rebalance_ms"
 
     def since_ms() -> float:
@@ -84,7 +83,7 @@ def test_the_time_since_the_last_rebalance_grows_while_nothing_happens(driver: H
         return next(sample.value for family in families for sample in family.samples if sample.name == name)
 
     before = since_ms()
-    clock[0] += 26_046
+    driver.advance(26_046)
     assert since_ms() == before + 26_046
 
 
@@ -106,7 +105,7 @@ def test_figures_of_tasks_are_told_for_those_that_run_here(driver: HerderDriver)
     assert found["kafka_connect_task_error_metrics_total_records_skipped", "c", "1"] == 3
     assert found["kafka_connect_task_error_metrics_total_records_skipped", "c", "0"] == 0
     assert not any("elsewhere" in name for name in found)
-    driver.herder.task_event(TaskFailed(TASK, "it broke"), driver.now)
+    driver.herder.task_event(TaskFailed(TASK, "it broke"))
     driver.run()
     after = samples(driver, measured)
     assert ("kafka_connect_sink_task_metrics_sink_record_read_total", "c", "0") not in after

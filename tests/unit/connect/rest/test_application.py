@@ -227,7 +227,7 @@ async def test_a_mistake_of_ours_is_a_500_that_tells_nothing_of_it(caplog: pytes
     async def broken(name: str) -> None:
         raise RuntimeError("secret")
 
-    workers.herders["A"].connector_info = broken  # type: ignore[method-assign,assignment]
+    workers.herders["A"].connectors.info = broken  # type: ignore[method-assign,assignment]
     answer = await workers.send("A", "GET", "/connectors/c")
     assert answer.status_code == 500
     assert "secret" not in answer.text
@@ -372,7 +372,7 @@ async def test_a_connector_that_comes_at_this_moment_is_left_out_of_the_list() -
     workers = RestWorkers()
     await workers.send("A", "POST", "/connectors", {}, CREATE)
     herder = workers.herders["A"]
-    herder.connectors = lambda: ["c", "gone"]  # type: ignore[method-assign]
+    herder.connectors.names = lambda: ["c", "gone"]  # type: ignore[method-assign]
     answer = await workers.send("A", "GET", "/connectors?expand=status&expand=info")
     assert set(answer.json()) == {"c"}
     assert set(answer.json()["c"]) == {"status", "info"}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from barnabas.connect.decide.herder.herder_settings import RestartBudget
 from barnabas.connect.decide.herder.local_work import Unit
-from barnabas.connect.decide.herder.procedures import Pause, Procedure, Procedures
+from barnabas.connect.decide.herder.outside import Background, Outside
 
 __all__ = ["SelfHealing"]
 
@@ -22,15 +22,15 @@ __all__ = ["SelfHealing"]
 class _Attempts:
     count: int = 0
     running_since_ms: float | None = None
-    pending: Procedure[None] | None = None
+    pending: Background | None = None
 
 
 class SelfHealing:
     """``restart`` is called with what is to be started again now."""
 
-    def __init__(self, budget: RestartBudget, procedures: Procedures, restart: Callable[[Unit], None]) -> None:
+    def __init__(self, budget: RestartBudget, outside: Outside, restart: Callable[[Unit], None]) -> None:
         self._budget = budget
-        self._procedures = procedures
+        self._outside = outside
         self._restart = restart
         self._attempts: dict[Unit, _Attempts] = {}
 
@@ -41,7 +41,7 @@ class SelfHealing:
     def running(self, unit: Unit) -> None:
         attempts = self._attempts.get(unit)
         if attempts is not None and attempts.running_since_ms is None:
-            attempts.running_since_ms = self._procedures.now.monotonic_ms
+            attempts.running_since_ms = self._outside.monotonic_ms()
 
     def failed(self, unit: Unit, *, retriable: bool) -> str:
         """Plan a restart, if there is to be one; what to tell about it, a sentence for the status."""
@@ -60,14 +60,14 @@ class SelfHealing:
             )
         attempts.count += 1
         delay_ms = budget.delay_ms(attempts.count)
-        attempts.pending = self._procedures.start(self._restart_later(unit, attempts, delay_ms))
+        attempts.pending = self._outside.start(self._restart_later(unit, attempts, delay_ms))
         return f"Restart {attempts.count} of {budget.max_attempts} follows in {delay_ms / 1000:g} s."
 
     def forget(self, unit: Unit) -> None:
         """It is somebody else's, or a user takes care of it."""
         attempts = self._attempts.pop(unit, None)
         if attempts is not None and attempts.pending is not None:
-            self._procedures.close(attempts.pending)
+            attempts.pending.cancel()
 
     def forget_all_but(self, units: frozenset[Unit]) -> None:
         for unit in [unit for unit in self._attempts if unit not in units]:
@@ -75,10 +75,10 @@ class SelfHealing:
 
     def _give_back_budget(self, attempts: _Attempts) -> None:
         since_ms, attempts.running_since_ms = attempts.running_since_ms, None
-        if since_ms is not None and self._procedures.now.monotonic_ms - since_ms >= self._budget.reset_ms:
+        if since_ms is not None and self._outside.monotonic_ms() - since_ms >= self._budget.reset_ms:
             attempts.count = 0
 
     async def _restart_later(self, unit: Unit, attempts: _Attempts, delay_ms: int) -> None:
-        await Pause(delay_ms)
+        await self._outside.sleep(delay_ms)
         attempts.pending = None
         self._restart(unit)

@@ -13,9 +13,9 @@ from barnabas.connect.decide.backing_stores.config_records import (
     connector_removal,
     target_state_record,
 )
-from barnabas.connect.decide.herder.effects import ConfigMap, ValidateConfig
 from barnabas.connect.decide.herder.herder_context import HerderContext
-from barnabas.connect.entities import ConnectorInfo, TaskInfo
+from barnabas.connect.decide.herder.outside import ConfigMap
+from barnabas.connect.entities import ConfigInfos, ConnectorInfo, TaskInfo
 from barnabas.connect.errors import AlreadyExists, BadRequest
 from barnabas.connect.identifiers import TargetState
 
@@ -31,9 +31,11 @@ class ConnectorRequests:
     # -- shown
 
     def names(self) -> list[str]:
+        """In this worker's snapshot. Never blocks."""
         return self._context.config.connectors()
 
     def info_in_snapshot(self, name: str) -> ConnectorInfo:
+        """Never blocks; may be behind."""
         return self._info(name, self._context.require_connector(name, _not_found(name)))
 
     async def info(self, name: str) -> ConnectorInfo:
@@ -47,10 +49,14 @@ class ConnectorRequests:
         config = self._context.config
         return [TaskInfo(task, dict(config.task_config(task) or {})) for task in config.tasks(name)]
 
+    async def validate(self, config: ConfigMap) -> ConfigInfos:
+        """``connector.class`` is present. Takes its time, because plugins may do I/O, and waits for no turn."""
+        return await self._context.outside.validate_config(config)
+
     # -- changed
 
     async def create(self, name: str, config: ConfigMap, initial_state: TargetState | None) -> ConnectorInfo:
-        await self._validate(config)
+        await self._require_valid(config)
         async with self._context.as_leader(_ONLY_THE_LEADER):
             if self._context.config.contains(name):
                 raise AlreadyExists(f"Connector {name} already exists")
@@ -61,7 +67,8 @@ class ConnectorRequests:
             return ConnectorInfo(name, dict(config), [], self._context.plugins.connector_type(config))
 
     async def put(self, name: str, config: ConfigMap) -> tuple[ConnectorInfo, bool]:
-        await self._validate(config)
+        """The boolean says whether the connector is new."""
+        await self._require_valid(config)
         async with self._context.as_leader(_ONLY_THE_LEADER):
             is_new = not self._context.config.contains(name)
             info = self._info(name, config)
@@ -69,14 +76,15 @@ class ConnectorRequests:
             return info, is_new
 
     async def patch(self, name: str, patch: ConfigMap) -> ConnectorInfo:
-        """What is patched is the leader's configuration, so followers don't look at their own."""
+        """None removes a setting (KIP-477). What is patched is the leader's configuration, so followers don't look at
+        their own."""
         context = self._context
         await context.settled()
         context.require_leader(_ONLY_THE_LEADER)
         while True:
             before = await context.find_connector(name, _not_found(name))
             config = _patched(before, patch)
-            await self._validate(config)
+            await self._require_valid(config)
             async with context.as_leader(_ONLY_THE_LEADER):
                 if context.config.connector_config(name) != before:
                     continue  # Somebody was faster.
@@ -93,8 +101,8 @@ class ConnectorRequests:
         tasks = list(self._context.config.tasks(name))
         return ConnectorInfo(name, dict(config), tasks, self._context.plugins.connector_type(config))
 
-    async def _validate(self, config: ConfigMap) -> None:
-        infos = await ValidateConfig(config)
+    async def _require_valid(self, config: ConfigMap) -> None:
+        infos = await self.validate(config)
         errors = [error for each in infos.configs for error in each.value.errors]
         if infos.error_count:
             raise BadRequest(
@@ -106,7 +114,7 @@ class ConnectorRequests:
 
 
 def _patched(config: ConfigMap, patch: ConfigMap) -> dict[str, str | None]:
-    """None removes (KIP-477)."""
+    """The settings with the patch applied."""
     merged = {**config, **patch}
     return {name: value for name, value in merged.items() if name not in patch or value is not None}
 

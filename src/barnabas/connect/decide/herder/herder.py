@@ -1,28 +1,38 @@
 """The herder of a worker: what comes in goes to the part that it concerns.
 
-Sans I/O. In: what the membership says, records of the config and status topics, what happens to connectors and tasks,
-requests, results of effects, and time. Out: effects (``run``), and answers of requests (``submit``). The parts:
+Its methods, and those of its parts, are what the REST API calls. They await the ports of ``outside``; whoever cancels
+one gives the request up, and a lock that it holds becomes free. What comes in from outside besides: what the membership
+says (``notice``), records of the config and status topics, and events of connectors and tasks. The parts:
 
 ==================  =================================================================================
+``connectors``      connectors are created, changed, removed and shown
+``states``          pausing, resuming, stopping; log levels
+``offsets``         positions of connectors, shown and changed
+``restarts``        restarts that users ask for
+``internal``        what other workers ask of the leader
+``statuses``        who writes which status when, and what is shown of it
 ``rebalance``       stopping before, taking up after, and asking for a rebalance of the group
-``local_work``      what runs here, one unit at a time, stop before start
+``work``            what runs here, one unit at a time, stop before start
 ``assigned_work``   what should run here
-``statuses``        who writes which status when
-``*_requests``      what users and other workers ask for; ``restarts`` too
-``task_recon…``     new task configs, to the leader or by him to the topic
-``session_keys``    the key that signs internal requests
-``self_healing``    restarts of what has failed
+``reconfiguration`` new task configs, to the leader or by the leader to the topic
+``keys``            the key that signs internal requests
+``healing``         restarts of what has failed
 ==================  =================================================================================
 
-The order inside one ``run`` is the order in which things came in. Nothing here waits for another worker while it keeps
-something from being answered: requests wait in their own procedures.
+Every request may raise a ConnectError, whose ``http_status`` and text become the answer of the REST API:
+
+- ``NotLeader`` and ``NotAssigned`` carry the URL of the worker that can answer; REST forwards there (or answers 409).
+- ``RebalanceNeeded``: nothing was done; REST waits for ``rebalance_over`` for a while and calls once more, then 409.
+- ``NotFound`` 404, ``AlreadyExists`` 409, ``BadRequest`` 400, anything else 500. Texts are Kafka's where it has one.
+
+No request that waits for another worker keeps a second one from its answer. REST parses, checks roles and signatures
+(KIP-507) and bounds each call (90 s, ``health`` 10 s) by cancelling it; ``stage`` then says what the worker was doing.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
 
 from barnabas.connect.decide.backing_stores.config_state import (
     ClusterConfig,
@@ -36,6 +46,7 @@ from barnabas.connect.decide.backing_stores.config_state import (
     TaskConfigsCommitted,
 )
 from barnabas.connect.decide.backing_stores.status_state import ConnectorStatusChanged, TaskStatusChanged
+from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
 from barnabas.connect.decide.group.membership_events import (
     Assigned,
     Joining,
@@ -50,42 +61,41 @@ from barnabas.connect.decide.group.membership_events import (
 from barnabas.connect.decide.herder.assigned_work import AssignedWork
 from barnabas.connect.decide.herder.automatic_restarts import SelfHealing
 from barnabas.connect.decide.herder.connector_requests import ConnectorRequests
-from barnabas.connect.decide.herder.effects import SetLoggerLevel
 from barnabas.connect.decide.herder.herder_context import HerderContext, PluginCatalog
 from barnabas.connect.decide.herder.herder_counters import RebalanceTimes, StartUps
 from barnabas.connect.decide.herder.herder_settings import HerderSettings
 from barnabas.connect.decide.herder.leader_requests import InternalRequests
 from barnabas.connect.decide.herder.local_work import LocalWork, Unit
 from barnabas.connect.decide.herder.offset_requests import OffsetRequests
-from barnabas.connect.decide.herder.procedures import Call, Now, Procedure, Procedures, Until
+from barnabas.connect.decide.herder.outside import Outside
 from barnabas.connect.decide.herder.rebalance_listener import Rebalance
 from barnabas.connect.decide.herder.requested_restarts import Restarts
 from barnabas.connect.decide.herder.session_key_rotation import SessionKeys
 from barnabas.connect.decide.herder.state_requests import StateRequests
 from barnabas.connect.decide.herder.status_updates import Statuses, state_of
 from barnabas.connect.decide.herder.task_reconfiguration import TaskReconfiguration
-from barnabas.connect.decide.session_key import KeyRotation
+from barnabas.connect.decide.session_key import KeyRotation, SessionView
 from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
 from barnabas.connect.decide.tasks.task_runtime import TaskEvent, TaskFailed, TaskPaused, TaskRunning, TopicsUsed
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState, TaskState
 
 __all__ = ["Herder"]
 
-T = TypeVar("T")
-
 log = logging.getLogger(__name__)
 
 
 class Herder:
-    def __init__(self, settings: HerderSettings, plugins: PluginCatalog, rotation: KeyRotation, now: Now) -> None:
-        self.procedures = Procedures(now)
-        self.context = HerderContext(settings, self.procedures, plugins)
+    def __init__(
+        self, settings: HerderSettings, plugins: PluginCatalog, rotation: KeyRotation, outside: Outside
+    ) -> None:
+        self._outside = outside
+        self.context = HerderContext(settings, outside, plugins)
         self.keys = SessionKeys(self.context, rotation)
         self.statuses = Statuses(self.context)
-        self.work = LocalWork(self.procedures, self)
+        self.work = LocalWork(outside, self)
         self.assigned_work = AssignedWork(self.work, self.context.configs.snapshot)
         self.rebalance = Rebalance(self.context, self.work, self.assigned_work, self._taken_up)
-        self.healing = SelfHealing(settings.restart_budget, self.procedures, self._heal)
+        self.healing = SelfHealing(settings.restart_budget, outside, self._heal)
         self.reconfiguration = TaskReconfiguration(
             self.context, runs_here=self.work.is_running, fail=self._fail_for_good
         )
@@ -105,22 +115,7 @@ class Herder:
         self._is_stopping = False
         self._is_lost = False
 
-    # -- requests, effects and time
-
-    def submit(
-        self, steps: Coroutine[Any, Any, T], on_done: Callable[[T | None, Exception | None], None]
-    ) -> Procedure[T]:
-        """Begin a request: a method of one of the parts above."""
-        return self.procedures.start(steps, on_done)
-
-    def run(self, now: Now) -> list[Call]:
-        """Let everything go on that can, and take the effects."""
-        return self.procedures.run(now)
-
-    @property
-    def next_due_ms(self) -> float | None:
-        """When to call ``run`` at the latest, on the monotonic clock."""
-        return self.procedures.next_due_ms
+    # -- the worker itself
 
     @property
     def config(self) -> ClusterConfig:
@@ -130,6 +125,20 @@ class Herder:
     def is_ready(self) -> bool:
         """Whether the topics were read and the group has been joined."""
         return self._has_been_assigned
+
+    def stage(self) -> str | None:
+        """What the worker is doing right now, None if nothing that takes time. A sentence as Kafka's:
+        ``The worker is currently reading to the end of the config topic, which began at 2026-11-21T11:47:11.125Z.``"""
+        return self.context.stages.current()
+
+    def session(self) -> SessionView:
+        """What it takes to sign and to judge an internal request right now (KIP-507). Never blocks."""
+        group, key = self.context.group, self.keys.key
+        return SessionView(
+            is_verification_in_force=group.protocol_version >= ProtocolVersion.SESSIONED,
+            key=None if key is None else key.key,
+            do_all_members_send_freshness=group.are_all_members_ours,
+        )
 
     def topics_read(self) -> None:
         """Both topics were read to their ends: changes count from now on. Comes before membership."""
@@ -142,7 +151,8 @@ class Herder:
             pass
 
     async def rebalance_over(self) -> None:
-        await Until(lambda: self.context.group.is_up_to_date)
+        """Return when the group is stable and this worker has caught up, at once if that is so already."""
+        await self._outside.until(lambda: self.context.group.is_up_to_date)
 
     async def shut_down(self) -> None:
         """Stop everything that runs here and say so; the group is to be left afterwards.
@@ -153,7 +163,9 @@ class Herder:
         with self.context.stages.during("stopping its connectors and tasks"):
             self._is_stopping = True
             self.assigned_work.revoke(self.assigned_work.assigned)
-            await Until(lambda: not self.work.running() and (self._is_lost or self.statuses.is_all_written()))
+            await self._outside.until(
+                lambda: not self.work.running() and (self._is_lost or self.statuses.is_all_written())
+            )
 
     # -- the group
 
@@ -162,15 +174,13 @@ class Herder:
         notice: Notice,
         owners: Mapping[Unit, str],
         member_urls: Iterable[str],
-        now: Now,
         *,
         are_all_members_ours: bool = False,
     ) -> None:
         """What the membership tells. What is beside the notice goes with Assigned, and is empty for a follower."""
-        self.procedures.now = now
         match notice:
             case Joining():
-                self.rebalance_times.began(self.procedures.now.monotonic_ms)
+                self.rebalance_times.began(self._outside.monotonic_ms())
                 self.rebalance.joining()
             case Assigned() if not self._is_stopping:
                 self._is_lost = False
@@ -192,10 +202,11 @@ class Herder:
                 self.failure = message
             case _:
                 pass  # An assignment of which nothing is taken up any more.
+        self._outside.state_changed()
 
     def _taken_up(self) -> None:
         self._has_been_assigned = True
-        self.rebalance_times.ended(self.procedures.now.monotonic_ms)
+        self.rebalance_times.ended(self._outside.monotonic_ms())
         self.healing.forget_all_but(self.assigned_work.assigned)
         self.statuses.assigned(self.assigned_work.assigned)
 
@@ -205,6 +216,7 @@ class Herder:
         before = self.config
         for event in self.context.configs.replay(key, value, offset):
             self._config_changed(event, before, offset + 1)
+        self._outside.state_changed()
 
     def replay_status(self, key: str | bytes | None, value: bytes | None) -> None:
         for event in self.context.statuses.replay(key, value):
@@ -212,6 +224,7 @@ class Herder:
                 self.statuses.replayed(event.connector, event.status)
             elif isinstance(event, TaskStatusChanged):
                 self.statuses.replayed(event.task, event.status)
+        self._outside.state_changed()
 
     def _config_changed(self, event: ConfigEvent, before: ClusterConfig, offset: int) -> None:
         match event:
@@ -230,7 +243,7 @@ class Herder:
             case RestartRequested():
                 self.restarts.requested(event)
             case LoggerLevelChanged(namespace, level):
-                self.procedures.start(_set_logger_level(namespace, level))
+                self._outside.start(self._outside.set_logger_level(namespace, level))
 
     def _connector_changed(self, connector: str, *, is_new: bool, offset: int) -> None:
         if self.assigned_work.is_assigned(connector):
@@ -241,8 +254,7 @@ class Herder:
 
     # -- what runs here
 
-    def task_event(self, event: TaskEvent, now: Now) -> None:
-        self.procedures.now = now
+    def task_event(self, event: TaskEvent) -> None:
         task = event.task
         match event:
             case TaskRunning() if self.work.is_running(task):
@@ -259,11 +271,17 @@ class Herder:
                 self._failed(task, trace, retriable=retriable)
             case _:
                 pass  # Of something that was let go meanwhile.
+        self._outside.state_changed()
+
+    def reconfiguration_requested(self, connector: str) -> None:
+        """A connector wants its tasks configured anew."""
+        self.reconfiguration.request(connector)
 
     def connector_error(self, connector: str, trace: str, *, retriable: bool) -> None:
         """A connector has noticed itself that it can't go on."""
         if self.work.give_up(connector):
             self._failed(connector, trace, retriable=retriable)
+        self._outside.state_changed()
 
     def connector_started(self, connector: str, state: TargetState) -> None:
         self.connector_starts.succeeded += 1
@@ -309,7 +327,3 @@ class Herder:
 
 def _named(unit: Unit) -> str:
     return f"task {unit}" if isinstance(unit, ConnectorTaskId) else f"connector {unit}"
-
-
-async def _set_logger_level(namespace: str, level: str) -> None:
-    await SetLoggerLevel(namespace, level)

@@ -12,10 +12,10 @@ from barnabas.connect.decide.backing_stores.config_records import ConfigRecord
 from barnabas.connect.decide.backing_stores.config_state import ClusterConfig, ConfigState
 from barnabas.connect.decide.backing_stores.status_state import StatusState
 from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
-from barnabas.connect.decide.herder.effects import ConfigMap, ReadConfigsToEnd, WriteConfigs
 from barnabas.connect.decide.herder.herder_settings import HerderSettings
 from barnabas.connect.decide.herder.herder_stages import Stages
-from barnabas.connect.decide.herder.procedures import Procedures, Turn, Until
+from barnabas.connect.decide.herder.outside import ConfigMap, Outside
+from barnabas.connect.decide.herder.turn import Turn
 from barnabas.connect.errors import ConnectError, NotFound, NotLeader, RebalanceNeeded
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType
 
@@ -60,15 +60,15 @@ class GroupView:
 
 
 class HerderContext:
-    def __init__(self, settings: HerderSettings, procedures: Procedures, plugins: PluginCatalog) -> None:
+    def __init__(self, settings: HerderSettings, outside: Outside, plugins: PluginCatalog) -> None:
         self.settings = settings
-        self.procedures = procedures
+        self.outside = outside
         self.plugins = plugins
         self.configs = ConfigState()
         self.statuses = StatusState()
         self.group = GroupView(protocol_version=settings.protocol)
-        self.stages = Stages(lambda: procedures.now.wall_ms)
-        self.leader_turn = Turn()
+        self.stages = Stages(outside.now_ms)
+        self.leader_turn = Turn(outside)
         """Held by whoever decides about configurations as leader, from looking to having read back what he wrote."""
 
     @property
@@ -104,7 +104,7 @@ class HerderContext:
         """Wait until it is known who leads the group (and who runs what), for a while."""
         group = self.group
         with self.stages.during("ensuring membership in the cluster"):
-            is_settled = await Until(
+            is_settled = await self.outside.until(
                 lambda: group.is_up_to_date if is_up_to_date else group.is_settled, self.settings.rebalance_wait_ms
             )
         if not is_settled:
@@ -121,9 +121,10 @@ class HerderContext:
     async def write_configs(self, *records: ConfigRecord) -> None:
         """Write them as one batch and wait until they were read back."""
         with self.stages.during("writing to the config topic"):
-            await WriteConfigs(records)
-            await ReadConfigsToEnd(self.settings.write_timeout_ms)
+            await self.outside.write_configs(records)
+            await self.outside.read_configs_to_end(self.settings.write_timeout_ms)
 
     async def read_configs_to_end(self, timeout_ms: int | None = None) -> None:
         with self.stages.during("reading to the end of the config topic"):
-            await ReadConfigsToEnd(self.settings.sync_timeout_ms if timeout_ms is None else timeout_ms)
+            timeout_ms = self.settings.sync_timeout_ms if timeout_ms is None else timeout_ms
+            await self.outside.read_configs_to_end(timeout_ms)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.connect.decide.backing_stores.config_records import task_count_record
-from barnabas.connect.decide.herder.effects import ConfigMap, FenceProducers
 from barnabas.connect.decide.herder.herder_context import HerderContext
+from barnabas.connect.decide.herder.outside import ConfigMap
 from barnabas.connect.decide.herder.task_reconfiguration import TaskReconfiguration
 from barnabas.connect.errors import BadRequest, RebalanceNeeded
 from barnabas.connect.identifiers import ConnectorType, TargetState
@@ -41,7 +41,8 @@ class InternalRequests:
                 return
             if config.needs_fencing_round(name):
                 count = config.task_count_records[name]
-                await FenceProducers([f"{context.settings.group_id}-{name}-{task}" for task in range(count)])
+                transactional_ids = [f"{context.settings.group_id}-{name}-{task}" for task in range(count)]
+                await context.outside.fence_producers(transactional_ids)
                 await context.read_configs_to_end()
                 if context.config.task_config_generation(name) != config.task_config_generation(name):
                     raise RebalanceNeeded(

@@ -1,7 +1,7 @@
 """What runs on this worker: brought, one connector or task at a time, to what is wanted of it.
 
 Others say what is wanted (``want``); nobody starts or stops anything else. For each connector and task there is at most
-one procedure under way, which stops before it starts: so a new configuration never runs beside the old one, whatever
+one coroutine under way, which stops before it starts: so a new configuration never runs beside the old one, whatever
 comes in which order, and ``is_quiet`` tells when everything has stopped that has to give way to another worker.
 
 Something that has ended by itself is not started again until its ``version`` is another one: a new configuration, a
@@ -14,16 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from barnabas.connect.decide.herder.effects import (
-    ConfigMap,
-    SetConnectorState,
-    SetTaskState,
-    StartConnector,
-    StartTask,
-    StopConnector,
-    StopTasks,
-)
-from barnabas.connect.decide.herder.procedures import Procedures
+from barnabas.connect.decide.herder.outside import ConfigMap, Outside, TaskToStart
+from barnabas.connect.decide.tasks.task_runtime import TaskEvent
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 
@@ -64,6 +56,8 @@ class WorkListener(Protocol):
 
     def unit_stopped(self, unit: Unit) -> None: ...
 
+    def task_event(self, event: TaskEvent) -> None: ...
+
 
 class StartFailed(ConnectError):
     """A connector did not start. ``trace`` is for the status."""
@@ -75,10 +69,10 @@ class StartFailed(ConnectError):
 
 
 class LocalWork:
-    def __init__(self, procedures: Procedures, listener: WorkListener) -> None:
+    def __init__(self, outside: Outside, listener: WorkListener) -> None:
         self.generation = -1
         """Of the group, given to tasks when they start."""
-        self._procedures = procedures
+        self._outside = outside
         self._listener = listener
         self._wanted: dict[Unit, Wanted] = {}
         self._running: dict[Unit, _Running] = {}
@@ -135,7 +129,7 @@ class LocalWork:
     def _bring_about(self, unit: Unit) -> None:
         if unit not in self._steered and self._next_step(unit) is not None:
             self._steered.add(unit)
-            self._procedures.start(self._steer(unit))
+            self._outside.start(self._steer(unit))
 
     def _has_to_stop(self, unit: Unit) -> bool:
         running, wanted = self._running.get(unit), self._wanted.get(unit)
@@ -168,9 +162,9 @@ class LocalWork:
 
     async def _stop(self, unit: Unit) -> None:
         if isinstance(unit, ConnectorTaskId):
-            await StopTasks((unit,))
+            await self._outside.stop_tasks((unit,))
         else:
-            await StopConnector(unit)
+            await self._outside.stop_connector(unit)
         running = self._running.pop(unit, None)
         if running is not None and self._ended.get(unit) != running.version:
             self._listener.unit_stopped(unit)
@@ -181,7 +175,7 @@ class LocalWork:
         self._running[unit] = _Running(wanted.version, wanted.target_state)
         self._listener.unit_starting(unit)
         if isinstance(unit, ConnectorTaskId):
-            await StartTask(
+            start = TaskToStart(
                 unit,
                 wanted.connector_config,
                 wanted.task_config or {},
@@ -190,9 +184,10 @@ class LocalWork:
                 wanted.task_configs,
                 wanted.applied_config,
             )
+            await self._outside.start_task(start, self._listener.task_event)
             return
         try:
-            await StartConnector(unit, wanted.connector_config, wanted.target_state)
+            await self._outside.start_connector(unit, wanted.connector_config, wanted.target_state)
         except StartFailed as failure:
             if self.ended(unit):
                 self._failures[unit] = failure.trace
@@ -204,8 +199,8 @@ class LocalWork:
     async def _set_state(self, unit: Unit, state: TargetState) -> None:
         self._running[unit].target_state = state
         if isinstance(unit, ConnectorTaskId):
-            await SetTaskState(unit, state)
+            await self._outside.set_task_state(unit, state)
             return
-        await SetConnectorState(unit, state)
+        await self._outside.set_connector_state(unit, state)
         if unit in self._running:
             self._listener.connector_state_set(unit, state)

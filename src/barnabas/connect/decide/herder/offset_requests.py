@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from barnabas.connect.decide.herder.effects import AlterOffsets, ConfigMap, ReadOffsets, ResetOffsets
 from barnabas.connect.decide.herder.herder_context import HerderContext
+from barnabas.connect.decide.herder.outside import ConfigMap
 from barnabas.connect.entities import ConnectorOffset, ConnectorOffsets
 from barnabas.connect.errors import BadRequest
 from barnabas.connect.identifiers import TargetState
@@ -20,15 +20,19 @@ class OffsetRequests:
 
     async def read(self, name: str) -> ConnectorOffsets:
         config = await self._context.find_connector(name, f"Connector {name} not found")
-        return await ReadOffsets(name, config, self._context.plugins.connector_type(config))
+        type_ = self._context.plugins.connector_type(config)
+        return await self._context.outside.read_offsets(name, config, type_)
 
     async def alter(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
+        """Returns the sentence for the user. ``offsets`` is not empty; the last of equal partitions counts."""
         async with self._stopped_connector(name) as config:
-            return await AlterOffsets(name, config, self._context.plugins.connector_type(config), offsets)
+            type_ = self._context.plugins.connector_type(config)
+            return await self._context.outside.alter_offsets(name, config, type_, offsets)
 
     async def reset(self, name: str) -> str:
         async with self._stopped_connector(name) as config:
-            return await ResetOffsets(name, config, self._context.plugins.connector_type(config))
+            type_ = self._context.plugins.connector_type(config)
+            return await self._context.outside.reset_offsets(name, config, type_)
 
     @asynccontextmanager
     async def _stopped_connector(self, name: str) -> AsyncIterator[ConfigMap]:

@@ -17,14 +17,8 @@ from urllib.parse import urlsplit
 
 from barnabas.connect.decide.group.membership_events import Assigned, ReadConfigs, StopWork
 from barnabas.connect.decide.herder.assigned_work import AssignedWork
-from barnabas.connect.decide.herder.effects import (
-    RejoinGroup,
-    ReportConfigsRead,
-    ReportWorkStopped,
-)
 from barnabas.connect.decide.herder.herder_context import HerderContext
 from barnabas.connect.decide.herder.local_work import LocalWork, Unit
-from barnabas.connect.decide.herder.procedures import Until
 from barnabas.connect.errors import ConnectError
 
 __all__ = ["Rebalance"]
@@ -90,7 +84,7 @@ class Rebalance:
         self._stops_under_way += 1
         self._update()
         self._assigned_work.revoke((*notice.connectors, *notice.tasks))
-        self._context.procedures.start(self._report_stopped(notice))
+        self._context.outside.start(self._report_stopped(notice))
 
     def lost(self) -> None:
         """The StopWork that comes with it names everything; what is assigned is nothing from now on."""
@@ -102,7 +96,7 @@ class Rebalance:
         self._assigned_work.revoke(self._assigned_work.assigned)
 
     def read_configs(self, notice: ReadConfigs) -> None:
-        self._context.procedures.start(self._read_configs(notice))
+        self._context.outside.start(self._read_configs(notice))
 
     @property
     def _is_outdated(self) -> bool:
@@ -116,20 +110,20 @@ class Rebalance:
     def _ask(self, reason: str) -> None:
         if not self._has_asked:
             self._has_asked = True
-            self._context.procedures.start(self._rejoin(reason))
+            self._context.outside.start(self._rejoin(reason))
 
     async def _rejoin(self, reason: str) -> None:
         with self._context.stages.during("stopping the tasks that were reconfigured"):
-            await Until(self._work.is_quiet)
+            await self._context.outside.until(self._work.is_quiet)
         if not self._is_joining:  # Otherwise a rebalance has begun of itself, and its assignment is looked at.
-            await RejoinGroup(reason)
+            await self._context.outside.rejoin_group(reason)
 
     async def _report_stopped(self, notice: StopWork) -> None:
         units: list[Unit] = [*notice.connectors, *notice.tasks]
         with self._context.stages.during(f"stopping {len(units)} connectors and tasks that it gives up"):
-            await Until(lambda: not any(self._work.is_running(unit) for unit in units))
+            await self._context.outside.until(lambda: not any(self._work.is_running(unit) for unit in units))
         self._stops_under_way -= 1
-        await ReportWorkStopped(notice.stop_id)
+        await self._context.outside.report_work_stopped(notice.stop_id)
         self._update()
 
     async def _read_configs(self, notice: ReadConfigs) -> None:
@@ -137,6 +131,6 @@ class Rebalance:
             await self._context.read_configs_to_end(notice.timeout_ms)
         except (ConnectError, OSError) as error:
             log.warning("the config topic could not be read to its end: %s", error)
-            await ReportConfigsRead(False)
+            await self._context.outside.report_configs_read(is_read=False)
         else:
-            await ReportConfigsRead(True)
+            await self._context.outside.report_configs_read(is_read=True)

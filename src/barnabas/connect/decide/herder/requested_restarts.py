@@ -14,7 +14,6 @@ from barnabas.connect.decide.backing_stores.config_state import RestartRequested
 from barnabas.connect.decide.herder.assigned_work import AssignedWork
 from barnabas.connect.decide.herder.herder_context import HerderContext
 from barnabas.connect.decide.herder.local_work import LocalWork, Unit
-from barnabas.connect.decide.herder.procedures import Until
 from barnabas.connect.decide.herder.status_updates import Statuses
 from barnabas.connect.entities import ConnectorState, ConnectorStatus, TaskStatus
 from barnabas.connect.errors import ConnectError, NotAssigned, NotFound
@@ -63,7 +62,7 @@ class Restarts:
             raise NotAssigned(f"Cannot restart {what} since it is not assigned to this member", owner)
         self._on_restart(unit)
         self._assigned_work.restart((unit,))
-        await Until(lambda: self._work.is_steady(unit))
+        await self._context.outside.until(lambda: self._work.is_steady(unit))
         failure = self._work.failure(unit)
         if failure is not None:
             raise ConnectError(f"Failed to start {what}: {failure}")
@@ -89,11 +88,11 @@ class Restarts:
             self._pending[request.connector] = request
         if not self._is_under_way:
             self._is_under_way = True
-            self._context.procedures.start(self._carry_out())
+            self._context.outside.start(self._carry_out())
 
     async def _carry_out(self) -> None:
         try:
-            await Until(lambda: self._context.group.is_up_to_date)
+            await self._context.outside.until(lambda: self._context.group.is_up_to_date)
             pending, self._pending = self._pending, {}
             for request in pending.values():
                 units = [unit for unit in self._plan(request) if self._assigned_work.is_assigned(unit)]

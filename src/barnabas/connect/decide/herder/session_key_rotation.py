@@ -8,9 +8,7 @@ from __future__ import annotations
 import logging
 
 from barnabas.connect.decide.backing_stores.config_records import session_key_record
-from barnabas.connect.decide.herder.effects import ReadConfigsToEnd, WriteConfigs
 from barnabas.connect.decide.herder.herder_context import HerderContext
-from barnabas.connect.decide.herder.procedures import Pause, Procedure, Until
 from barnabas.connect.decide.session_key import KeyRotation, SessionKey
 from barnabas.connect.errors import ConnectError
 
@@ -26,7 +24,6 @@ class SessionKeys:
     def __init__(self, context: HerderContext, rotation: KeyRotation) -> None:
         self._context = context
         self._rotation = rotation
-        self._looking: Procedure[None] | None = None
 
     @property
     def key(self) -> SessionKey | None:
@@ -38,20 +35,20 @@ class SessionKeys:
         log.info("the session key was updated")
 
     def start(self) -> None:
-        self._looking = self._context.procedures.start(self._rotate())
+        self._context.outside.start(self._rotate())
 
     @property
     def _now_ms(self) -> int:
-        return self._context.procedures.now.wall_ms
+        return self._context.outside.now_ms()
 
     @property
     def _monotonic_ms(self) -> float:
-        return self._context.procedures.now.monotonic_ms
+        return self._context.outside.monotonic_ms()
 
     async def _rotate(self) -> None:
         context, rotation = self._context, self._rotation
         while True:
-            await Until(lambda: context.group.is_settled)
+            await context.outside.until(lambda: context.group.is_settled)
             rotation.adopt(context.config.session_key, self._now_ms)
             key = rotation.poll(
                 self._now_ms,
@@ -68,8 +65,8 @@ class SessionKeys:
         context = self._context
         try:
             with context.stages.during("writing a new session key to the config topic"):
-                await WriteConfigs((session_key_record(key),))
-                await ReadConfigsToEnd(context.settings.write_timeout_ms)
+                await context.outside.write_configs((session_key_record(key),))
+                await context.outside.read_configs_to_end(context.settings.write_timeout_ms)
             if self._rotation.is_writing:
                 raise ConnectError("the record was not there when the topic was read back")
         except (ConnectError, OSError) as error:
@@ -84,7 +81,7 @@ class SessionKeys:
                 return
             except (ConnectError, OSError) as error:
                 log.warning("the config topic could not be read to its end: %s; trying again", error)
-                await Pause(1_000)
+                await self._context.outside.sleep(1_000)
 
     async def _wait(self) -> None:
         """Until the group or the key is another one, or the time of this one is over."""
@@ -94,4 +91,6 @@ class SessionKeys:
             self._now_ms, self._monotonic_ms, is_leader=group.is_leader, protocol_version=group.protocol_version
         )
         pause_ms = _LOOK_AGAIN_MS if pause_ms is None else min(pause_ms, _LOOK_AGAIN_MS)
-        await Until(lambda: (group.is_leader, group.protocol_version, rotation.key) != seen, max(pause_ms, 1))
+        await self._context.outside.until(
+            lambda: (group.is_leader, group.protocol_version, rotation.key) != seen, max(pause_ms, 1)
+        )

@@ -35,6 +35,7 @@ class StateRequests:
             await context.write_configs(task_commit_record(name, 0), target_state_record(name, TargetState.STOPPED))
 
     async def set_cluster_logger_level(self, namespace: str, level: str) -> None:
+        """Write the level to the config topic; every worker, this one too, follows when it reads the record."""
         await self._context.write_configs(logger_level_record(namespace, level))
 
     async def _set(self, name: str, state: TargetState) -> None:

@@ -21,7 +21,6 @@ from barnabas.connect.decide.backing_stores.status_records import (
     topic_status_record,
     topic_status_removal,
 )
-from barnabas.connect.decide.herder.effects import WriteStatus
 from barnabas.connect.decide.herder.herder_context import HerderContext
 from barnabas.connect.decide.herder.local_work import Unit
 from barnabas.connect.entities import ActiveTopics, ConnectorState, ConnectorStatus, TaskStatus
@@ -99,12 +98,12 @@ class Statuses:
         known = self._context.statuses.topics(task.connector)
         for topic in topics:
             if topic not in known:
-                now_ms = self._context.procedures.now.wall_ms
+                now_ms = self._context.outside.now_ms()
                 self._start_write(topic_status_record(TopicStatus(topic, task.connector, task.task, now_ms)))
 
     async def reset_active_topics(self, name: str) -> None:
         for topic in self._context.statuses.topics(name):
-            await WriteStatus(topic_status_removal(topic, name))
+            await self._context.outside.write_status(topic_status_removal(topic, name))
 
     def is_said_to_run(self, unit: Unit) -> bool:
         """Whether the last word from here was that it runs."""
@@ -135,6 +134,7 @@ class Statuses:
         return self._context.config.connector_config(connector) is None
 
     def active_topics(self, name: str) -> ActiveTopics:
+        """An empty list for an unknown connector."""
         return ActiveTopics(name, list(self._context.statuses.topics(name)))
 
     # -- inside
@@ -156,11 +156,11 @@ class Statuses:
 
     def _start_write(self, record: StatusRecord) -> None:
         self._writing += 1
-        self._context.procedures.start(self._write_record(record))
+        self._context.outside.start(self._write_record(record))
 
     async def _write_record(self, record: StatusRecord) -> None:
         try:
-            await WriteStatus(record)
+            await self._context.outside.write_status(record)
         except (ConnectError, OSError) as error:
             log.error("status %s could not be written: %s", record[0].decode(), error)
         finally:

@@ -16,9 +16,8 @@ from collections.abc import Callable, Sequence
 
 from barnabas.connect.decide.backing_stores.config_records import task_commit_record, task_record
 from barnabas.connect.decide.backing_stores.config_state import ClusterConfig
-from barnabas.connect.decide.herder.effects import ConfigMap, GenerateTaskConfigs, SendTaskConfigs
 from barnabas.connect.decide.herder.herder_context import HerderContext
-from barnabas.connect.decide.herder.procedures import Pause
+from barnabas.connect.decide.herder.outside import ConfigMap
 from barnabas.connect.errors import ConnectError, NotLeader
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 
@@ -52,7 +51,7 @@ class TaskReconfiguration:
         self._wanted.add(connector)
         if connector not in self._under_way:
             self._under_way.add(connector)
-            self._context.procedures.start(self._reconfigure(connector))
+            self._context.outside.start(self._reconfigure(connector))
 
     async def write(self, connector: str, configs: Sequence[ConfigMap]) -> None:
         """As leader, which the caller has made sure of: a whole set of tasks, read back, then its commit."""
@@ -62,7 +61,7 @@ class TaskReconfiguration:
         await self._context.write_configs(task_commit_record(connector, len(configs)))
 
     async def _reconfigure(self, connector: str) -> None:
-        began_ms = self._context.procedures.now.monotonic_ms
+        began_ms = self._context.outside.monotonic_ms()
         attempts = 0
         try:
             while connector in self._wanted and self._runs_here(connector):
@@ -73,8 +72,8 @@ class TaskReconfiguration:
                     self._fail(connector, str(error))
                 except (ConnectError, OSError) as error:
                     self._wanted.add(connector)
-                    self._tell(connector, error, self._context.procedures.now.monotonic_ms - began_ms)
-                    await Pause(min(_FIRST_PAUSE_MS << min(attempts, 16), _LONGEST_PAUSE_MS))
+                    self._tell(connector, error, self._context.outside.monotonic_ms() - began_ms)
+                    await self._context.outside.sleep(min(_FIRST_PAUSE_MS << min(attempts, 16), _LONGEST_PAUSE_MS))
                     attempts += 1
         finally:
             self._wanted.discard(connector)
@@ -86,7 +85,7 @@ class TaskReconfiguration:
         if properties is None or config.target_state(connector) is not TargetState.STARTED:
             return
         max_tasks = _positive_int(properties.get("tasks.max"), 1)
-        configs = await GenerateTaskConfigs(connector, properties, max_tasks)
+        configs = await self._context.outside.generate_task_configs(connector, properties, max_tasks)
         if len(configs) > max_tasks:
             self._too_many(connector, properties, len(configs), max_tasks)
         if self._context.config.connector_config(connector) != properties or not self._runs_here(connector):
@@ -105,7 +104,7 @@ class TaskReconfiguration:
         elif not group.leader_url:
             raise NotLeader("The leader's URL is not known, so the task configurations can't be sent to it.", None)
         else:
-            await SendTaskConfigs(group.leader_url, connector, configs)
+            await self._context.outside.send_task_configs(group.leader_url, connector, configs)
 
     def _has_changed(self, config: ClusterConfig, connector: str, configs: Sequence[ConfigMap]) -> bool:
         if config.applied_config(connector) != config.connector_config(connector):

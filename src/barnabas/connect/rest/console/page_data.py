@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from barnabas.connect.decide.herder.herder import Herder
+from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.task_progress import QueryPlan, TaskInsight
 from barnabas.connect.entities import ConnectorInfo, ConnectorOffset, ConnectorStatus, PluginInfo
 from barnabas.connect.errors import ConnectError, NotFound
@@ -16,7 +18,6 @@ from barnabas.connect.rest.console.answer_cache import AnswerCache
 from barnabas.connect.rest.console.consumer_lag import GroupLag, LagSource
 from barnabas.connect.rest.console.throughput import Rates
 from barnabas.connect.rest.console.views import ConnectorView, TaskView, group_of
-from barnabas.connect.rest.herder_port import HerderPort
 
 __all__ = ["PageData"]
 
@@ -28,7 +29,8 @@ class PageData:
 
     def __init__(
         self,
-        herder: HerderPort,
+        herder: Herder,
+        plugins: PluginRegistry,
         *,
         worker_id: str,
         now_s: Callable[[], float],
@@ -36,6 +38,7 @@ class PageData:
         insight: TaskInsight | None = None,
     ) -> None:
         self._herder = herder
+        self._plugins = plugins
         self._worker_id = worker_id
         self._now_s = now_s
         self._lags = lags
@@ -48,9 +51,9 @@ class PageData:
     async def connectors(self) -> list[ConnectorView]:
         """All of them, by name."""
         found = []
-        for name in sorted(self._herder.connectors()):
+        for name in sorted(self._herder.connectors.names()):
             try:
-                found.append(self._herder.connector_info_in_snapshot(name))
+                found.append(self._herder.connectors.info_in_snapshot(name))
             except ConnectError:
                 continue  # It is being deleted.
         statuses = {info.name: self._status(info.name) for info in found}
@@ -66,16 +69,16 @@ class PageData:
 
     def info(self, name: str) -> ConnectorInfo:
         """Raises NotFound."""
-        if name not in self._herder.connectors():
+        if name not in self._herder.connectors.names():
             raise NotFound(f"Connector {name} not found")
-        return self._herder.connector_info_in_snapshot(name)
+        return self._herder.connectors.info_in_snapshot(name)
 
     async def offsets(self, name: str) -> tuple[list[ConnectorOffset], str]:
         """Where the connector is, and what keeps this from being known."""
 
         async def ask() -> tuple[list[ConnectorOffset], str]:
             try:
-                return (await self._herder.connector_offsets(name)).offsets, ""
+                return (await self._herder.offsets.read(name)).offsets, ""
             except ConnectError as error:
                 return [], str(error)
 
@@ -83,10 +86,10 @@ class PageData:
         return found or ([], "They are being read.")
 
     def topics(self, name: str) -> list[str]:
-        return sorted(self._herder.active_topics(name).topics)
+        return sorted(self._herder.statuses.active_topics(name).topics)
 
     def connector_plugins(self) -> list[PluginInfo]:
-        return sorted(self._herder.plugins(connectors_only=True), key=lambda each: (each.type, each.class_name))
+        return sorted(self._plugins.listing(connectors_only=True), key=lambda each: (each.type, each.class_name))
 
     async def plan(self, task: ConnectorTaskId) -> QueryPlan | None:
         insight = self._insight
@@ -103,7 +106,7 @@ class PageData:
 
     def _status(self, name: str) -> ConnectorStatus | None:
         try:
-            return self._herder.connector_status(name)
+            return self._herder.statuses.connector_status(name)
         except ConnectError:
             return None
 

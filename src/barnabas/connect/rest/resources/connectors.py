@@ -28,7 +28,7 @@ _INITIAL_STATES = {"STARTED": "RUNNING", "PAUSED": "PAUSED", "STOPPED": "STOPPED
 
 async def list_connectors(services: Services, request: ApiRequest) -> Reply:
     """Names, or with ``expand`` what is known of each. From the snapshot: this never waits for anything."""
-    names = services.herder.connectors()
+    names = services.herder.connectors.names()
     wanted = request.query.get("expand")
     if not wanted:
         return Reply(200, list(names))
@@ -41,9 +41,9 @@ def _expanded(services: Services, name: str, wanted: Any) -> dict[str, Any] | No
     try:
         for each in wanted:
             if each == "status":
-                found["status"] = services.herder.connector_status(name)
+                found["status"] = services.herder.statuses.connector_status(name)
             elif each == "info":
-                found["info"] = services.herder.connector_info_in_snapshot(name)
+                found["info"] = services.herder.connectors.info_in_snapshot(name)
     except ConnectError:
         return None
     return found
@@ -56,17 +56,17 @@ async def create_connector(services: Services, request: ApiRequest) -> Reply:
     body = {"name": wanted.name, "config": wanted.config, "initial_state": initial_state}
     outcome = await services.forwarder.complete(
         request.forwardable("POST", "/connectors", msgspec.json.encode(body)),
-        lambda: services.herder.create_connector(wanted.name, config, wanted.initial_state),
+        lambda: services.herder.connectors.create(wanted.name, config, wanted.initial_state),
     )
     return Reply.of(outcome, lambda info: Reply(201, info)).located(_location(request, wanted.name))
 
 
 async def get_connector(services: Services, request: ApiRequest) -> Reply:
-    return Reply(200, await services.forwarder.settled(lambda: services.herder.connector_info(request.connector)))
+    return Reply(200, await services.forwarder.settled(lambda: services.herder.connectors.info(request.connector)))
 
 
 async def get_connector_config(services: Services, request: ApiRequest) -> Reply:
-    return Reply(200, await services.forwarder.settled(lambda: services.herder.connector_config(request.connector)))
+    return Reply(200, await services.forwarder.settled(lambda: services.herder.connectors.config(request.connector)))
 
 
 async def put_connector_config(services: Services, request: ApiRequest) -> Reply:
@@ -74,7 +74,7 @@ async def put_connector_config(services: Services, request: ApiRequest) -> Reply
     config = _with_name(name, given)
     outcome = await services.forwarder.complete(
         request.forwardable("PUT", f"/connectors/{encoded_segment(name)}/config", msgspec.json.encode(given)),
-        lambda: services.herder.put_connector_config(name, config),
+        lambda: services.herder.connectors.put(name, config),
     )
     return Reply.of(outcome, _created_or_updated).located(_location(request, name))
 
@@ -88,7 +88,7 @@ async def patch_connector_config(services: Services, request: ApiRequest) -> Rep
     name, patch = request.connector, await request.parsed(read_config)
     outcome = await services.forwarder.complete(
         request.forwardable("PATCH", f"/connectors/{encoded_segment(name)}/config", msgspec.json.encode(patch)),
-        lambda: services.herder.patch_connector_config(name, patch),
+        lambda: services.herder.connectors.patch(name, patch),
     )
     return Reply.of(outcome, lambda info: Reply(200, info))
 
@@ -97,13 +97,15 @@ async def delete_connector(services: Services, request: ApiRequest) -> Reply:
     name = request.connector
     outcome = await services.forwarder.complete(
         request.forwardable("DELETE", f"/connectors/{encoded_segment(name)}"),
-        lambda: services.herder.delete_connector(name),
+        lambda: services.herder.connectors.delete(name),
     )
     return Reply.of(outcome, lambda _: Reply(204))
 
 
 async def get_tasks(services: Services, request: ApiRequest) -> Reply:
-    return Reply(200, list(await services.forwarder.settled(lambda: services.herder.tasks(request.connector))))
+    return Reply(
+        200, list(await services.forwarder.settled(lambda: services.herder.connectors.tasks(request.connector)))
+    )
 
 
 def _with_name(name: str, config: ConfigMap) -> ConfigMap:

@@ -21,7 +21,7 @@ async def put_task_configs(services: Services, request: ApiRequest) -> Reply:
     name, configs = request.connector, await request.parsed(read_task_configs)
     outcome = await services.forwarder.complete(
         request.forwardable("POST", f"/connectors/{encoded_segment(name)}/tasks", request_body(configs)),
-        lambda: services.herder.put_task_configs(name, configs),
+        lambda: services.herder.internal.put_task_configs(name, configs),
     )
     return Reply.of(outcome, lambda _: Reply(204))
 
@@ -31,7 +31,7 @@ async def fence_zombies(services: Services, request: ApiRequest) -> Reply:
     await services.internal.admit(request.method, _target(request), request.headers, request.body)
     outcome = await services.forwarder.complete(
         request.forwardable("PUT", f"/connectors/{encoded_segment(name)}/fence"),
-        lambda: services.herder.fence_zombies(name),
+        lambda: services.herder.internal.fence_zombies(name),
     )
     return Reply.of(outcome, lambda _: Reply(204))
 

@@ -26,7 +26,7 @@ async def set_logger(services: Services, request: ApiRequest) -> Reply:
         raise BadRequest("Desired 'level' parameter was not specified in request.")
     name = level_named(level)
     if (request.last("scope") or "").lower() == "cluster":
-        await services.forwarder.settled(lambda: services.herder.set_cluster_logger_level(namespace, name))
+        await services.forwarder.settled(lambda: services.herder.states.set_cluster_logger_level(namespace, name))
         return Reply(204)
     return Reply(200, services.loggers.set_level(namespace, name))
 

@@ -13,7 +13,7 @@ __all__ = ["alter_offsets", "get_offsets", "reset_offsets"]
 
 
 async def get_offsets(services: Services, request: ApiRequest) -> Reply:
-    return Reply(200, await services.forwarder.settled(lambda: services.herder.connector_offsets(request.connector)))
+    return Reply(200, await services.forwarder.settled(lambda: services.herder.offsets.read(request.connector)))
 
 
 async def alter_offsets(services: Services, request: ApiRequest) -> Reply:
@@ -21,7 +21,7 @@ async def alter_offsets(services: Services, request: ApiRequest) -> Reply:
     body = msgspec.json.encode(ConnectorOffsets(offsets))
     outcome = await services.forwarder.complete(
         request.forwardable("PATCH", f"/connectors/{encoded_segment(name)}/offsets", body),
-        lambda: services.herder.alter_connector_offsets(name, offsets),
+        lambda: services.herder.offsets.alter(name, offsets),
     )
     return Reply.of(outcome, lambda text: Reply(200, Message(text)))
 
@@ -30,6 +30,6 @@ async def reset_offsets(services: Services, request: ApiRequest) -> Reply:
     name = request.connector
     outcome = await services.forwarder.complete(
         request.forwardable("DELETE", f"/connectors/{encoded_segment(name)}/offsets"),
-        lambda: services.herder.reset_connector_offsets(name),
+        lambda: services.herder.offsets.reset(name),
     )
     return Reply.of(outcome, lambda text: Reply(200, Message(text)))

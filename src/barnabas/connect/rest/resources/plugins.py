@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from barnabas.connect.decide.validation.connector_config import key_info
 from barnabas.connect.errors import BadRequest, ConnectError
 from barnabas.connect.rest.api_request import ApiRequest, Reply, Services, is_true
 from barnabas.connect.rest.json_bodies import read_config
@@ -11,13 +14,14 @@ __all__ = ["get_plugin_config", "list_plugins", "validate_config"]
 
 async def list_plugins(services: Services, request: ApiRequest) -> Reply:
     connectors_only = request.last("connectorsOnly")
-    found = services.herder.plugins(connectors_only=connectors_only is None or is_true(connectors_only))
+    found = services.plugins.listing(connectors_only=connectors_only is None or is_true(connectors_only))
     return Reply(200, list(found))
 
 
 async def get_plugin_config(services: Services, request: ApiRequest) -> Reply:
-    found = await services.herder.plugin_config(request.parameters["plugin"], request.last("version"))
-    return Reply(200, list(found))
+    name, version = request.parameters["plugin"], request.last("version")
+    plugin = await asyncio.to_thread(services.plugins.for_listing, name, version)
+    return Reply(200, [key_info(key) for key in plugin.config_def])
 
 
 async def validate_config(services: Services, request: ApiRequest) -> Reply:
@@ -29,7 +33,7 @@ async def validate_config(services: Services, request: ApiRequest) -> Reply:
         # Kafka has 500 for this and for a class that there is not; 400 is what it is.
         raise ConnectError("Connector config contains no connector type: set connector.class")
     try:
-        return Reply(200, await services.herder.validate_config(config))
+        return Reply(200, await services.herder.connectors.validate(config))
     except ConnectError as error:
         raise ConnectError(str(error)) from error
 

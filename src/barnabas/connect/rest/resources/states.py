@@ -25,11 +25,11 @@ class _TrackingDisabled(ConnectError):
 
 
 async def get_connector_status(services: Services, request: ApiRequest) -> Reply:
-    return Reply(200, services.herder.connector_status(request.connector))
+    return Reply(200, services.herder.statuses.connector_status(request.connector))
 
 
 async def get_task_status(services: Services, request: ApiRequest) -> Reply:
-    return Reply(200, services.herder.task_status(_task(request)))
+    return Reply(200, services.herder.statuses.task_status(_task(request)))
 
 
 async def restart_connector(services: Services, request: ApiRequest) -> Reply:
@@ -38,13 +38,13 @@ async def restart_connector(services: Services, request: ApiRequest) -> Reply:
     path = f"/connectors/{encoded_segment(name)}/restart"
     if not include_tasks and not only_failed:
         outcome = await services.forwarder.complete(
-            request.forwardable("POST", path), lambda: services.herder.restart_connector(name)
+            request.forwardable("POST", path), lambda: services.herder.restarts.restart_connector(name)
         )
         return Reply.of(outcome, lambda _: Reply(204))
     query = {"includeTasks": str(include_tasks).lower(), "onlyFailed": str(only_failed).lower()}
     status = await services.forwarder.complete(
         request.forwardable("POST", path, query=query),
-        lambda: services.herder.restart_connector_and_tasks(name, include_tasks=include_tasks, only_failed=only_failed),
+        lambda: services.herder.restarts.restart(name, include_tasks=include_tasks, only_failed=only_failed),
     )
     return Reply.of(status, lambda found: Reply(202, found))
 
@@ -53,18 +53,18 @@ async def restart_task(services: Services, request: ApiRequest) -> Reply:
     task = _task(request)
     outcome = await services.forwarder.complete(
         request.forwardable("POST", f"/connectors/{encoded_segment(task.connector)}/tasks/{task.task}/restart"),
-        lambda: services.herder.restart_task(task),
+        lambda: services.herder.restarts.restart_task(task),
     )
     return Reply.of(outcome, lambda _: Reply(204))
 
 
 async def pause_connector(services: Services, request: ApiRequest) -> Reply:
-    await services.forwarder.settled(lambda: services.herder.pause_connector(request.connector))
+    await services.forwarder.settled(lambda: services.herder.states.pause(request.connector))
     return Reply(202)
 
 
 async def resume_connector(services: Services, request: ApiRequest) -> Reply:
-    await services.forwarder.settled(lambda: services.herder.resume_connector(request.connector))
+    await services.forwarder.settled(lambda: services.herder.states.resume(request.connector))
     return Reply(202)
 
 
@@ -72,7 +72,7 @@ async def stop_connector(services: Services, request: ApiRequest) -> Reply:
     name = request.connector
     outcome = await services.forwarder.complete(
         request.forwardable("PUT", f"/connectors/{encoded_segment(name)}/stop"),
-        lambda: services.herder.stop_connector(name),
+        lambda: services.herder.states.stop(name),
     )
     return Reply.of(outcome, lambda _: Reply(204))
 
@@ -80,7 +80,7 @@ async def stop_connector(services: Services, request: ApiRequest) -> Reply:
 async def get_active_topics(services: Services, request: ApiRequest) -> Reply:
     if not services.is_topic_tracking_enabled:
         raise _TrackingDisabled("Topic tracking is disabled.")
-    found = services.herder.active_topics(request.connector)
+    found = services.herder.statuses.active_topics(request.connector)
     return Reply(200, {found.connector: {"topics": found.topics}})
 
 
@@ -89,7 +89,7 @@ async def reset_active_topics(services: Services, request: ApiRequest) -> Reply:
         raise _TrackingDisabled("Topic tracking is disabled.")
     if not services.may_topic_tracking_be_reset:
         raise _TrackingDisabled("Topic tracking reset is disabled.")
-    await services.forwarder.settled(lambda: services.herder.reset_active_topics(request.connector))
+    await services.forwarder.settled(lambda: services.herder.statuses.reset_active_topics(request.connector))
     return Reply(202)
 
 

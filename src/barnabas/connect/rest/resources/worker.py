@@ -15,7 +15,7 @@ _UNHEALTHY = "Worker was unable to handle this request and may be unable to hand
 
 
 async def server_info(services: Services, request: ApiRequest) -> Reply:
-    return Reply(200, ServerInfo(services.version, services.commit, services.herder.kafka_cluster_id))
+    return Reply(200, ServerInfo(services.version, services.commit, services.kafka_cluster_id))
 
 
 async def health(services: Services, request: ApiRequest) -> Reply:
@@ -24,7 +24,7 @@ async def health(services: Services, request: ApiRequest) -> Reply:
         await asyncio.wait_for(services.herder.health(), services.health_timeout_s)
     except TimeoutError:
         status, code, text = (
-            ("unhealthy", 500, _UNHEALTHY) if services.herder.is_ready() else ("starting", 503, _STARTING)
+            ("unhealthy", 500, _UNHEALTHY) if services.herder.is_ready else ("starting", 503, _STARTING)
         )
         stage = services.herder.stage()
         return Reply(code, WorkerHealth(status, f"{text} {stage}" if stage else text))

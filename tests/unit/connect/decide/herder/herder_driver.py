@@ -1,8 +1,12 @@
-"""A herder with a hand on everything around it: the topics in memory, the group, what runs, and time."""
+"""A herder with a hand on everything around it: the topics in memory, the group, what runs, and time.
+
+The loop is virtual and its time stands still until a test advances it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from barnabas.connect.decide.backing_stores.config_records import (
@@ -11,17 +15,19 @@ from barnabas.connect.decide.backing_stores.config_records import (
     task_commit_record,
     task_record,
 )
+from barnabas.connect.decide.backing_stores.status_records import StatusRecord
 from barnabas.connect.decide.group.connect_protocol import Assignment, ProtocolVersion
 from barnabas.connect.decide.group.membership_events import Assigned
-from barnabas.connect.decide.herder import effects
-from barnabas.connect.decide.herder.effects import Effect
 from barnabas.connect.decide.herder.herder import Herder
 from barnabas.connect.decide.herder.herder_settings import HerderSettings, RestartBudget
-from barnabas.connect.decide.herder.procedures import Call, Now
+from barnabas.connect.decide.herder.outside import ConfigMap, TaskToStart
 from barnabas.connect.decide.session_key import KeyRotation
-from barnabas.connect.entities import ConfigInfo, ConfigInfos, ConfigValueInfo, ConnectorOffsets
+from barnabas.connect.decide.tasks.task_runtime import TaskListener
+from barnabas.connect.entities import ConfigInfo, ConfigInfos, ConfigValueInfo, ConnectorOffset, ConnectorOffsets
 from barnabas.connect.errors import ConnectError
-from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType
+from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
+from barnabas.connect.run.herder_tasks import HerderTasks
+from tests.simulation.cluster.virtual_loop import VirtualLoop
 
 T = TypeVar("T")
 
@@ -43,83 +49,196 @@ class Plugins:
         return "1.0"
 
 
-class HerderDriver:
-    """Effects are made at once as far as ``_make`` knows them; ``refuse`` and ``hold`` change that."""
+class VirtualClock:
+    """Of a virtual loop. Rounded, because the loop counts in seconds."""
 
-    def __init__(self, *, budget: RestartBudget | None = None) -> None:
-        self.monotonic_ms = 0.0
-        self.wall_ms = WALL_MS
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def monotonic_ms(self) -> int:
+        return round(self._loop.now_s * 1000)
+
+    def now_ms(self) -> int:
+        return WALL_MS + self.monotonic_ms()
+
+
+class Made:
+    """A call of the outside: its name, and its arguments as attributes."""
+
+    def __init__(self, method: str, arguments: Mapping[str, Any]) -> None:
+        self.method = method
+        self.__dict__.update(arguments)
+
+    def __repr__(self) -> str:
+        return f"Made({self.__dict__})"
+
+    def __getattr__(self, name: str) -> Any:  # What it has not is a mistake of the test.
+        raise AttributeError(f"{self.method} has no argument {name}")
+
+
+class FakeOutside(HerderTasks):
+    """Does everything at once; ``refuse`` and ``hold`` change that, method by method."""
+
+    def __init__(self, loop: VirtualLoop, fail: Callable[[Exception], None]) -> None:
+        super().__init__(loop, VirtualClock(loop), fail)
         self.topic: list[ConfigRecord] = []
         self.statuses: dict[bytes, bytes | None] = {}
-        self.made: list[Effect[Any]] = []
-        self.held: list[Call] = []
+        self.made: list[Made] = []
         self.task_configs: Callable[[str, int], list[dict[str, str]]] = lambda name, count: [
             {"number": str(number)} for number in range(count)
         ]
         self.errors: list[str] = []
         """What validation finds."""
-        self._refused: dict[type[Effect[Any]], Exception] = {}
-        self._kept: set[type[Effect[Any]]] = set()
+        self.refused: dict[str, Exception] = {}
+        self.held: dict[str, asyncio.Future[None]] = {}
+        self.replay_config: Callable[[bytes, bytes | None, int], None] = lambda key, value, offset: None
+        self.replay_status: Callable[[bytes, bytes | None], None] = lambda key, value: None
+
+    def append(self, records: Sequence[ConfigRecord]) -> None:
+        for record in records:
+            self.topic.append(record)
+            self.replay_config(record.key, record.value, len(self.topic) - 1)
+
+    async def _made(self, method: str, **arguments: Any) -> None:
+        """Note the call, wait while calls of the method are held, and raise if they are refused."""
+        self.made.append(Made(method, arguments))
+        await self.call(self._may_go_on(method))
+
+    async def _may_go_on(self, method: str) -> None:
+        if method in self.held:
+            await self.held[method]
+        if method in self.refused:
+            raise self.refused[method]
+
+    async def write_configs(self, records: Sequence[ConfigRecord]) -> None:
+        await self._made("write_configs", records=records)
+        self.append(records)
+
+    async def read_configs_to_end(self, timeout_ms: int) -> None:
+        await self._made("read_configs_to_end", timeout_ms=timeout_ms)
+
+    async def write_status(self, record: StatusRecord) -> None:
+        await self._made("write_status", record=record)
+        self.statuses[record[0]] = record[1]
+        self.replay_status(*record)
+
+    async def rejoin_group(self, reason: str) -> None:
+        await self._made("rejoin_group", reason=reason)
+
+    async def report_work_stopped(self, stop_id: int) -> None:
+        await self._made("report_work_stopped", stop_id=stop_id)
+
+    async def report_configs_read(self, *, is_read: bool) -> None:
+        await self._made("report_configs_read", is_read=is_read)
+
+    async def start_connector(self, connector: str, config: ConfigMap, target_state: TargetState) -> None:
+        await self._made("start_connector", connector=connector, config=config, target_state=target_state)
+
+    async def stop_connector(self, connector: str) -> None:
+        await self._made("stop_connector", connector=connector)
+
+    async def set_connector_state(self, connector: str, target_state: TargetState) -> None:
+        await self._made("set_connector_state", connector=connector, target_state=target_state)
+
+    async def generate_task_configs(self, connector: str, config: ConfigMap, max_tasks: int) -> list[dict[str, str]]:
+        await self._made("generate_task_configs", connector=connector, config=config, max_tasks=max_tasks)
+        return self.task_configs(connector, max_tasks)
+
+    async def start_task(self, start: TaskToStart, listener: TaskListener) -> None:
+        await self._made("start_task", task=start.task, start=start, listener=listener)
+
+    async def stop_tasks(self, tasks: Sequence[ConnectorTaskId]) -> None:
+        await self._made("stop_tasks", tasks=tasks)
+
+    async def set_task_state(self, task: ConnectorTaskId, target_state: TargetState) -> None:
+        await self._made("set_task_state", task=task, target_state=target_state)
+
+    async def set_logger_level(self, namespace: str, level: str) -> None:
+        await self._made("set_logger_level", namespace=namespace, level=level)
+
+    async def send_task_configs(self, leader_url: str, connector: str, configs: Sequence[ConfigMap]) -> None:
+        await self._made("send_task_configs", leader_url=leader_url, connector=connector, configs=configs)
+
+    async def fence_producers(self, transactional_ids: Sequence[str]) -> None:
+        await self._made("fence_producers", transactional_ids=transactional_ids)
+
+    async def validate_config(self, config: ConfigMap) -> ConfigInfos:
+        await self._made("validate_config", config=config)
+        found = [ConfigInfo(None, ConfigValueInfo("x", None, [], [error], True)) for error in self.errors]
+        return ConfigInfos("", len(self.errors), [], found)
+
+    async def read_offsets(self, connector: str, config: ConfigMap, type_: ConnectorType) -> ConnectorOffsets:
+        await self._made("read_offsets", connector=connector)
+        return ConnectorOffsets([])
+
+    async def alter_offsets(
+        self, connector: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]
+    ) -> str:
+        await self._made("alter_offsets", connector=connector, type_=type_, offsets=offsets)
+        return "done"
+
+    async def reset_offsets(self, connector: str, config: ConfigMap, type_: ConnectorType) -> str:
+        await self._made("reset_offsets", connector=connector, type_=type_)
+        return "done"
+
+
+class HerderDriver:
+    """What a test does. After each method everything has happened that happens without time."""
+
+    def __init__(self, *, budget: RestartBudget | None = None) -> None:
+        self._loop = VirtualLoop()
         self._generation = 0
         self._keys = 0
+        self._failures: list[Exception] = []
+        self.outside = FakeOutside(self._loop, self._failures.append)
         settings = HerderSettings("here:8083", URL, "workers", restart_budget=budget or RestartBudget())
         rotation = KeyRotation(algorithm="HmacSHA256", size=32, ttl_ms=KEY_TTL_MS, random_bytes=self._random_bytes)
-        self.herder = Herder(settings, Plugins(), rotation, self.now)
+        self.herder = Herder(settings, Plugins(), rotation, self.outside)
+        self.outside.replay_config = self.herder.replay_config
+        self.outside.replay_status = self.herder.replay_status
+        self.topic = self.outside.topic
+        self.statuses = self.outside.statuses
+        self.made = self.outside.made
 
     def _random_bytes(self, count: int) -> bytes:
         self._keys += 1
         return bytes([self._keys]) * count
 
-    # -- what a test does
-
     @property
-    def now(self) -> Now:
-        return Now(self.monotonic_ms, self.wall_ms)
+    def monotonic_ms(self) -> float:
+        return self.outside.monotonic_ms()
 
-    def refuse(self, kind: type[Effect[Any]], error: Exception | None = None) -> None:
-        self._refused[kind] = error or ConnectError("refused")
+    def refuse(self, method: str, error: Exception | None = None) -> None:
+        self.outside.refused[method] = error or ConnectError("refused")
 
-    def allow(self, kind: type[Effect[Any]]) -> None:
-        self._refused.pop(kind, None)
+    def allow(self, method: str) -> None:
+        self.outside.refused.pop(method, None)
 
-    def hold(self, kind: type[Effect[Any]]) -> None:
-        """Effects of this kind wait in ``held`` until ``release``."""
-        self._kept.add(kind)
+    def hold(self, method: str) -> None:
+        """Calls of this method wait until ``release``."""
+        self.outside.held[method] = self._loop.create_future()
 
     def release(self) -> None:
-        held, self.held = self.held, []
-        self._kept.clear()
-        for call in held:
-            self._make(call)
+        held, self.outside.held = self.outside.held, {}
+        for future in held.values():
+            future.set_result(None)
         self.run()
 
     def advance(self, by_ms: float) -> None:
-        self.run()
-        end_ms = self.monotonic_ms + by_ms
-        while (due_ms := self.herder.next_due_ms) is not None and due_ms <= end_ms:
-            self._set_time(max(due_ms, self.monotonic_ms))
-            self.run()
-        self._set_time(end_ms)
-        self.run()
-
-    def _set_time(self, monotonic_ms: float) -> None:
-        self.wall_ms += int(monotonic_ms - self.monotonic_ms)
-        self.monotonic_ms = monotonic_ms
+        self._run_until_ms(self.monotonic_ms + by_ms)
 
     def run(self) -> None:
-        while calls := self.herder.run(self.now):
-            for call in calls:
-                self.made.append(call.effect)
-                if type(call.effect) in self._kept:
-                    self.held.append(call)
-                else:
-                    self._make(call)
+        self._run_until_ms(self.monotonic_ms)
+
+    def _run_until_ms(self, end_ms: float) -> None:
+        self._loop.run_until(end_ms / 1000 + 1e-6)  # Sums of seconds are not exact.
+        self._loop.now_s = end_ms / 1000
+        if self._failures:
+            raise self._failures[0]
 
     def written(self, *records: ConfigRecord) -> None:
         """Somebody writes to the config topic."""
-        for record in records:
-            self.topic.append(record)
-            self.herder.replay_config(record.key, record.value, len(self.topic) - 1)
+        self.outside.append(records)
         self.run()
 
     def member(
@@ -157,70 +276,43 @@ class HerderDriver:
         )
         owned = {**dict.fromkeys(units, URL), **(owners or {})} if leads else {}
         notice = Assigned(assignment, (), (), self._generation, "me", leads, protocol)
-        self.herder.notice(notice, owned, members if leads else (), self.now)
+        self.herder.notice(notice, owned, members if leads else ())
         self.run()
 
     def ask(self, steps: Coroutine[Any, Any, T]) -> Answer:
-        answer: Answer = Answer()
-        self.herder.submit(steps, answer.done)
+        answer = Answer(self._loop.create_task(steps))
         self.run()
         return answer
 
-    def all_made(self, kind: type[Effect[Any]]) -> list[Any]:
-        return [effect for effect in self.made if isinstance(effect, kind)]
+    def all_made(self, method: str) -> list[Made]:
+        return [made for made in self.made if made.method == method]
 
     def keys_written(self) -> list[str]:
         return [record.key.decode() for record in self.topic]
 
-    # -- effects
 
-    def _make(self, call: Call) -> None:
-        effect = call.effect
-        procedures = self.herder.procedures
-        if type(effect) in self._refused:
-            procedures.raised(call.call_id, self._refused[type(effect)])
-            return
-        value: object = None
-        if isinstance(effect, effects.WriteConfigs):
-            for record in effect.records:
-                self.topic.append(record)
-                self.herder.replay_config(record.key, record.value, len(self.topic) - 1)
-        elif isinstance(effect, effects.WriteStatus):
-            self.statuses[effect.record[0]] = effect.record[1]
-            self.herder.replay_status(*effect.record)
-        elif isinstance(effect, effects.GenerateTaskConfigs):
-            value = self.task_configs(effect.connector, effect.max_tasks)
-        elif isinstance(effect, effects.ValidateConfig):
-            found = [ConfigInfo(None, ConfigValueInfo("x", None, [], [error], True)) for error in self.errors]
-            value = ConfigInfos("", len(self.errors), [], found)
-        elif isinstance(effect, effects.ReadOffsets):
-            value = ConnectorOffsets([])
-        elif isinstance(effect, effects.AlterOffsets | effects.ResetOffsets):
-            value = "done"
-        procedures.returned(call.call_id, value)
+class Answer:
+    """Of a request: nothing until there is one."""
 
-
-class Answer(list[Any]):
-    """Of a request: empty until there is one."""
-
-    def done(self, value: object, error: Exception | None) -> None:
-        self[:] = [value, error]
+    def __init__(self, task: asyncio.Task[Any]) -> None:
+        self.task = task
 
     @property
     def is_there(self) -> bool:
-        return bool(self)
+        return self.task.done()
 
     @property
     def value(self) -> Any:
-        assert self, "no answer yet"
-        assert self[1] is None, f"failed: {self[1]!r}"
-        return self[0]
+        assert self.task.done(), "no answer yet"
+        assert self.task.exception() is None, f"failed: {self.task.exception()!r}"
+        return self.task.result()
 
     @property
     def error(self) -> Exception:
-        assert self, "no answer yet"
-        assert isinstance(self[1], Exception), f"succeeded: {self[0]!r}"
-        return self[1]
+        assert self.task.done(), "no answer yet"
+        error = self.task.exception()
+        assert isinstance(error, Exception), f"succeeded: {self.task.result()!r}"
+        return error
 
 
 def started(*, leads: bool = True, budget: RestartBudget | None = None) -> HerderDriver:
@@ -239,6 +331,6 @@ def connector(driver: HerderDriver, name: str, tasks: int = 0, config: Mapping[s
 
 
 def commit(driver: HerderDriver, name: str, tasks: int) -> None:
-    made = driver.task_configs(name, tasks)
+    made = driver.outside.task_configs(name, tasks)
     driver.written(*(task_record(ConnectorTaskId(name, number), each) for number, each in enumerate(made)))
     driver.written(task_commit_record(name, tasks))

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from barnabas.connect.decide.group.membership_events import Joining
-from barnabas.connect.decide.herder.effects import ReadConfigsToEnd, ValidateConfig, WriteConfigs
 from barnabas.connect.errors import AlreadyExists, BadRequest, ConnectError, NotFound, NotLeader, RebalanceNeeded
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
 from tests.unit.connect.decide.herder.herder_driver import OTHER_URL, SOURCE, HerderDriver, connector, started
@@ -20,7 +19,7 @@ def follower() -> HerderDriver:
 
 
 def test_creating_writes_and_reads_back_before_it_is_answered(leader: HerderDriver) -> None:
-    leader.hold(ReadConfigsToEnd)
+    leader.hold("read_configs_to_end")
     answer = leader.ask(leader.herder.connectors.create("c", SOURCE, None))
     assert "connector-c" in leader.keys_written()
     assert not answer.is_there
@@ -32,7 +31,7 @@ def test_creating_writes_and_reads_back_before_it_is_answered(leader: HerderDriv
 
 def test_an_initial_state_is_written_before_the_connector_and_with_it(leader: HerderDriver) -> None:
     leader.ask(leader.herder.connectors.create("c", SOURCE, TargetState.STOPPED))
-    (batch,) = (each.records for each in leader.all_made(WriteConfigs) if len(each.records) == 2)
+    (batch,) = (each.records for each in leader.all_made("write_configs") if len(each.records) == 2)
     assert [record.key for record in batch] == [b"target-state-c", b"connector-c"]
 
 
@@ -45,7 +44,7 @@ def test_what_exists_is_not_created_again(leader: HerderDriver) -> None:
 
 
 def test_of_two_that_create_at_once_the_second_is_refused(leader: HerderDriver) -> None:
-    leader.hold(WriteConfigs)
+    leader.hold("write_configs")
     first = leader.ask(leader.herder.connectors.create("c", SOURCE, None))
     second = leader.ask(leader.herder.connectors.create("c", SOURCE, None))
     leader.release()
@@ -54,7 +53,7 @@ def test_of_two_that_create_at_once_the_second_is_refused(leader: HerderDriver) 
 
 
 def test_an_invalid_config_is_refused_with_all_errors(leader: HerderDriver) -> None:
-    leader.errors = ["bad one", "bad two"]
+    leader.outside.errors = ["bad one", "bad two"]
     error = leader.ask(leader.herder.connectors.put("c", SOURCE)).error
     assert isinstance(error, BadRequest)
     assert str(error).splitlines() == [
@@ -81,7 +80,7 @@ def test_a_follower_says_who_leads(follower: HerderDriver) -> None:
 
 
 def test_a_request_waits_for_a_rebalance(leader: HerderDriver) -> None:
-    leader.herder.notice(Joining("somebody came"), {}, (), leader.now)
+    leader.herder.notice(Joining("somebody came"), {}, ())
     answer = leader.ask(leader.herder.connectors.create("c", SOURCE, None))
     leader.advance(5_000)
     assert not answer.is_there
@@ -90,14 +89,14 @@ def test_a_request_waits_for_a_rebalance(leader: HerderDriver) -> None:
 
 
 def test_a_request_does_not_wait_for_ever(leader: HerderDriver) -> None:
-    leader.herder.notice(Joining("somebody came"), {}, (), leader.now)
+    leader.herder.notice(Joining("somebody came"), {}, ())
     answer = leader.ask(leader.herder.connectors.delete("c"))
     leader.advance(30_000)
     assert isinstance(answer.error, RebalanceNeeded)
 
 
 def test_a_leader_that_has_lost_the_lead_meanwhile_does_not_write(leader: HerderDriver) -> None:
-    leader.herder.notice(Joining("somebody came"), {}, (), leader.now)
+    leader.herder.notice(Joining("somebody came"), {}, ())
     answer = leader.ask(leader.herder.connectors.create("c", SOURCE, None))
     leader.member(leads=False)
     assert isinstance(answer.error, NotLeader)
@@ -107,17 +106,17 @@ def test_what_is_not_known_here_is_looked_for_in_the_topic_first(follower: Herde
     error = follower.ask(follower.herder.connectors.info("c")).error
     assert isinstance(error, NotFound)
     assert str(error) == "Connector c not found"
-    assert follower.all_made(ReadConfigsToEnd)
+    assert follower.all_made("read_configs_to_end")
     follower.made.clear()
     connector(follower, "c", tasks=2)
     info = follower.ask(follower.herder.connectors.info("c")).value
     assert info.tasks == [ConnectorTaskId("c", 0), ConnectorTaskId("c", 1)]
-    assert not follower.all_made(ReadConfigsToEnd)
+    assert not follower.all_made("read_configs_to_end")
 
 
 def test_reading_goes_on_while_the_group_rebalances_and_writing_waits(leader: HerderDriver) -> None:
     connector(leader, "c")
-    leader.herder.notice(Joining("somebody came"), {}, (), leader.now)
+    leader.herder.notice(Joining("somebody came"), {}, ())
     assert leader.ask(leader.herder.connectors.config("c")).value == SOURCE
     assert leader.ask(leader.herder.connectors.tasks("c")).value == []
 
@@ -141,7 +140,7 @@ def test_a_patch_merges_and_null_removes(leader: HerderDriver) -> None:
 def test_a_patch_is_made_again_when_somebody_was_faster(leader: HerderDriver) -> None:
     connector(leader, "c", config={**SOURCE, "a": "1"})
     leader.member()
-    leader.hold(ValidateConfig)
+    leader.hold("validate_config")
     answer = leader.ask(leader.herder.connectors.patch("c", {"b": "2"}))
     connector(leader, "c", config={**SOURCE, "a": "9"})
     leader.member()
@@ -158,14 +157,14 @@ def test_a_removal_forgets_the_target_state_too(leader: HerderDriver) -> None:
 
 
 def test_a_write_that_fails_is_told(leader: HerderDriver) -> None:
-    leader.refuse(WriteConfigs, ConnectError("no room"))
+    leader.refuse("write_configs", ConnectError("no room"))
     assert str(leader.ask(leader.herder.connectors.create("c", SOURCE, None)).error) == "no room"
-    leader.allow(WriteConfigs)
+    leader.allow("write_configs")
     assert leader.ask(leader.herder.connectors.create("c", SOURCE, None)).value.name == "c"  # The turn is free again.
 
 
 def test_health_waits_behind_what_is_being_written(leader: HerderDriver) -> None:
-    leader.hold(WriteConfigs)
+    leader.hold("write_configs")
     leader.ask(leader.herder.connectors.create("c", SOURCE, None))
     answer = leader.ask(leader.herder.health())
     assert not answer.is_there
@@ -173,3 +172,14 @@ def test_health_waits_behind_what_is_being_written(leader: HerderDriver) -> None
     leader.release()
     assert answer.is_there
     assert leader.herder.context.stages.current() is None
+
+
+def test_a_request_that_is_given_up_lets_the_next_one_go_on(leader: HerderDriver) -> None:
+    leader.hold("write_configs")
+    given_up = leader.ask(leader.herder.connectors.create("c", SOURCE, None))
+    health = leader.ask(leader.herder.health())
+    assert not health.is_there
+    given_up.task.cancel()
+    leader.run()
+    assert given_up.task.cancelled()
+    assert health.is_there

@@ -10,15 +10,6 @@ from barnabas.connect.decide.backing_stores.config_records import (
     task_count_record,
 )
 from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
-from barnabas.connect.decide.herder.effects import (
-    AlterOffsets,
-    FenceProducers,
-    GenerateTaskConfigs,
-    ReadConfigsToEnd,
-    RejoinGroup,
-    SendTaskConfigs,
-    WriteConfigs,
-)
 from barnabas.connect.decide.session_key import SessionKey
 from barnabas.connect.entities import ConnectorOffset
 from barnabas.connect.errors import BadRequest, NotFound, NotLeader, RequestFailed
@@ -51,13 +42,13 @@ def owner(*, leads: bool = True) -> HerderDriver:
 def test_the_leader_writes_tasks_then_their_commit() -> None:
     driver = owner()
     assert driver.keys_written()[-3:] == ["task-c-0", "task-c-1", "commit-c"]
-    assert driver.all_made(SendTaskConfigs) == []
-    assert driver.all_made(RejoinGroup)[-1].reason == "the tasks of connector c were configured"
+    assert driver.all_made("send_task_configs") == []
+    assert driver.all_made("rejoin_group")[-1].reason == "the tasks of connector c were configured"
 
 
 def test_a_follower_sends_them_to_the_leader() -> None:
     driver = owner(leads=False)
-    (sent,) = driver.all_made(SendTaskConfigs)
+    (sent,) = driver.all_made("send_task_configs")
     assert (sent.leader_url, sent.connector) == (OTHER_URL, "c")
     assert sent.configs == [{"number": "0"}, {"number": "1"}]
 
@@ -69,7 +60,7 @@ def test_the_same_tasks_are_not_published_again() -> None:
     driver.herder.reconfiguration.request("c")
     driver.run()
     assert len(driver.topic) == written
-    driver.task_configs = lambda name, count: [{"number": "other"}]
+    driver.outside.task_configs = lambda name, count: [{"number": "other"}]
     driver.herder.reconfiguration.request("c")
     driver.run()
     assert driver.keys_written()[written:] == ["task-c-0", "commit-c"]
@@ -78,30 +69,30 @@ def test_the_same_tasks_are_not_published_again() -> None:
 def test_a_failure_is_followed_by_attempts_with_growing_pauses() -> None:
     driver = started(leads=False)
     connector(driver, "c")
-    driver.refuse(SendTaskConfigs, RequestFailed(503, "starting"))
+    driver.refuse("send_task_configs", RequestFailed(503, "starting"))
     driver.member("c", leads=False)
     times: list[float] = []
     for _ in range(200):
-        before = len(driver.all_made(SendTaskConfigs))
+        before = len(driver.all_made("send_task_configs"))
         driver.advance(250)
-        if len(driver.all_made(SendTaskConfigs)) > before:
+        if len(driver.all_made("send_task_configs")) > before:
             times.append(driver.monotonic_ms)
     assert times[:5] == [250, 750, 1_750, 3_750, 7_750]
     driver.advance(300_000)
-    before = len(driver.all_made(SendTaskConfigs))
+    before = len(driver.all_made("send_task_configs"))
     driver.advance(120_000)
-    assert len(driver.all_made(SendTaskConfigs)) - before == 2  # Never more than a minute apart.
-    driver.allow(SendTaskConfigs)
+    assert len(driver.all_made("send_task_configs")) - before == 2  # Never more than a minute apart.
+    driver.allow("send_task_configs")
     driver.advance(60_000)
-    before = len(driver.all_made(SendTaskConfigs))
+    before = len(driver.all_made("send_task_configs"))
     driver.advance(600_000)
-    assert len(driver.all_made(SendTaskConfigs)) == before
+    assert len(driver.all_made("send_task_configs")) == before
 
 
 def test_an_expired_key_is_told_quietly_for_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     driver = started(leads=False)
     connector(driver, "c")
-    driver.refuse(SendTaskConfigs, RequestFailed(403, "Internal request contained invalid signature."))
+    driver.refuse("send_task_configs", RequestFailed(403, "Internal request contained invalid signature."))
     driver.member("c", leads=False)
     driver.advance(59_000)
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
@@ -111,18 +102,18 @@ def test_an_expired_key_is_told_quietly_for_a_minute(caplog: pytest.LogCaptureFi
 
 def test_too_many_tasks_fail_the_connector_and_are_not_tried_again() -> None:
     driver = started()
-    driver.task_configs = lambda name, count: [{}] * (count + 1)
+    driver.outside.task_configs = lambda name, count: [{}] * (count + 1)
     connector(driver, "c")
     driver.member("c")
     driver.advance(600_000)
-    assert len(driver.all_made(GenerateTaskConfigs)) == 1
+    assert len(driver.all_made("generate_task_configs")) == 1
     assert b"more than tasks.max = 2" in (driver.statuses[b"status-connector-c"] or b"")
     assert "commit-c" not in driver.keys_written()
 
 
 def test_too_many_tasks_are_taken_when_that_is_allowed() -> None:
     driver = started()
-    driver.task_configs = lambda name, count: [{}] * (count + 1)
+    driver.outside.task_configs = lambda name, count: [{}] * (count + 1)
     connector(driver, "c", config={**SOURCE, "tasks.max.enforce": "false"})
     driver.member("c")
     assert driver.keys_written()[-1] == "commit-c"
@@ -135,7 +126,7 @@ def test_a_paused_connector_makes_no_tasks() -> None:
     driver.member("c")
     driver.herder.reconfiguration.request("c")
     driver.run()
-    assert driver.all_made(GenerateTaskConfigs) == []
+    assert driver.all_made("generate_task_configs") == []
 
 
 def test_what_a_stopped_or_unknown_connector_is_sent_is_refused() -> None:
@@ -161,7 +152,7 @@ def test_only_sources_are_fenced_and_only_when_it_is_due() -> None:
     driver.member()
     assert isinstance(driver.ask(driver.herder.internal.fence_zombies("sink")).error, BadRequest)
     driver.ask(driver.herder.internal.fence_zombies("c"))
-    assert driver.all_made(FenceProducers) == []  # There was no set of tasks before this one.
+    assert driver.all_made("fence_producers") == []  # There was no set of tasks before this one.
     assert driver.keys_written()[-1] == "tasks-fencing-c"
     written = len(driver.topic)
     driver.ask(driver.herder.internal.fence_zombies("c"))
@@ -175,7 +166,9 @@ def test_producers_of_the_set_before_are_fenced() -> None:
     connector(driver, "c", tasks=1)
     driver.member()
     driver.ask(driver.herder.internal.fence_zombies("c"))
-    assert driver.all_made(FenceProducers) == [FenceProducers(["workers-c-0", "workers-c-1", "workers-c-2"])]
+    assert [made.transactional_ids for made in driver.all_made("fence_producers")] == [
+        ["workers-c-0", "workers-c-1", "workers-c-2"]
+    ]
 
 
 # -- offsets (KIP-875)
@@ -191,7 +184,7 @@ def test_offsets_change_only_while_the_connector_is_stopped() -> None:
     driver.ask(driver.herder.states.stop("c"))
     driver.member()
     assert driver.ask(driver.herder.offsets.alter("c", [ConnectorOffset({}, None)])).value == "done"
-    assert len(driver.all_made(AlterOffsets)) == 1
+    assert len(driver.all_made("alter_offsets")) == 1
 
 
 # -- the session key (KIP-507)
@@ -200,7 +193,7 @@ def test_offsets_change_only_while_the_connector_is_stopped() -> None:
 def test_a_leader_without_a_key_writes_one_and_takes_it_when_it_was_read() -> None:
     driver = HerderDriver()
     driver.herder.topics_read()
-    driver.hold(WriteConfigs)
+    driver.hold("write_configs")
     driver.member()
     assert driver.herder.keys.key is None
     driver.release()
@@ -241,11 +234,11 @@ def test_who_becomes_leader_keeps_the_key_until_its_time_is_over() -> None:
 def test_a_key_that_can_not_be_written_is_tried_again_with_pauses() -> None:
     driver = HerderDriver()
     driver.herder.topics_read()
-    driver.refuse(WriteConfigs)
+    driver.refuse("write_configs")
     driver.member()
     driver.advance(60_000)
-    assert 5 < len(driver.all_made(WriteConfigs)) < 15
-    driver.allow(WriteConfigs)
+    assert 5 < len(driver.all_made("write_configs")) < 15
+    driver.allow("write_configs")
     driver.advance(60_000)
     assert driver.herder.keys.key is not None
 
@@ -253,9 +246,9 @@ def test_a_key_that_can_not_be_written_is_tried_again_with_pauses() -> None:
 def test_a_key_that_was_written_but_not_read_back_is_found_by_reading_on() -> None:
     driver = HerderDriver()
     driver.herder.topics_read()
-    driver.refuse(ReadConfigsToEnd)
+    driver.refuse("read_configs_to_end")
     driver.member()
     driver.advance(5_000)
-    driver.allow(ReadConfigsToEnd)
+    driver.allow("read_configs_to_end")
     driver.advance(60_000)
     assert driver.keys_written() == ["session-key"]

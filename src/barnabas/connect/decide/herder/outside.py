@@ -1,0 +1,147 @@
+"""What the herder needs of everything outside itself: topics, group, connectors, tasks, other workers, and time.
+
+The herder's methods await these. So each operation reads from top to bottom, a test or a simulator stands in for the
+rest of the worker, and no decision depends on a socket or a clock. The rules for an implementation:
+
+* A method that fails raises a ConnectError or an OSError.
+* What has begun is finished, even if the caller is cancelled: a request that is given up leaves nothing half done.
+* Everything runs on one event loop, and a method that takes long waits without blocking it.
+* Conditions that coroutines wait for (``until``) are evaluated again after ``state_changed``, and after each await of
+  one of these methods, because the caller may then have changed something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from barnabas.connect.decide.backing_stores.config_records import ConfigRecord
+from barnabas.connect.decide.backing_stores.status_records import StatusRecord
+from barnabas.connect.decide.tasks.task_runtime import TaskListener
+from barnabas.connect.entities import ConfigInfos, ConnectorOffset, ConnectorOffsets
+from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
+
+__all__ = ["Background", "ConfigMap", "Outside", "TaskToStart"]
+
+ConfigMap = Mapping[str, str | None]
+"""Settings of a connector or task as written, with references to secrets instead of the secrets."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskToStart:
+    """A task as the config topic describes it."""
+
+    task: ConnectorTaskId
+    connector_config: ConfigMap
+    task_config: ConfigMap
+    target_state: TargetState
+    generation: int
+    """Of the group."""
+    task_configs: Sequence[ConfigMap] = ()
+    """Those of all tasks of the connector, in their order: how the work is divided."""
+    applied_config: ConfigMap | None = None
+    """The connector's settings from which the task configs were made."""
+
+
+class Background(Protocol):
+    """A coroutine that runs beside its starter."""
+
+    def cancel(self) -> object: ...
+
+
+class Outside(Protocol):
+    # -- time, conditions, and what runs in the background
+
+    def monotonic_ms(self) -> float:
+        """Measures durations; never goes back."""
+
+    def now_ms(self) -> int:
+        """The wall clock, for what is written into records."""
+
+    async def sleep(self, duration_ms: float) -> None: ...
+
+    async def until(self, condition: Callable[[], bool], timeout_ms: float | None = None) -> bool:
+        """Return True when the condition holds, at once if it does already; False if it did not in time.
+
+        When it returns True, the condition holds at that moment: a coroutine that made it untrue again in between
+        sends this one back to waiting.
+        """
+
+    def state_changed(self) -> None:
+        """Have all conditions evaluated, soon. For what comes in from outside; see the rules above."""
+
+    def start(self, steps: Coroutine[Any, Any, None]) -> Background:
+        """Run a coroutine in the background. An exception that leaves it is a mistake of ours and stops the worker."""
+
+    # -- the topics
+
+    async def write_configs(self, records: Sequence[ConfigRecord]) -> None:
+        """Write records to the config topic as one batch. Returns when they are safe."""
+
+    async def read_configs_to_end(self, timeout_ms: int) -> None:
+        """Return when everything has been replayed that was in the config topic at the time of the call."""
+
+    async def write_status(self, record: StatusRecord) -> None:
+        """Write a status, repeatedly until it is safe or a newer one for its key is to be written.
+
+        Statuses for one key are written in the order of the calls.
+        """
+
+    # -- the group
+
+    async def rejoin_group(self, reason: str) -> None:
+        """Have the group rebalance, because work has to be distributed anew."""
+
+    async def report_work_stopped(self, stop_id: int) -> None:
+        """Tell the membership that everything of this StopWork has stopped."""
+
+    async def report_configs_read(self, *, is_read: bool) -> None:
+        """Tell the membership that the config topic was read to its end, or that this failed."""
+
+    # -- connectors and tasks of this worker
+
+    async def start_connector(self, connector: str, config: ConfigMap, target_state: TargetState) -> None:
+        """Return when it has started. Raises StartFailed; nothing of it is left then."""
+
+    async def stop_connector(self, connector: str) -> None:
+        """Return when it holds nothing any more. Never fails."""
+
+    async def set_connector_state(self, connector: str, target_state: TargetState) -> None:
+        """Pause, stop (without giving up its place) or start a connector of this worker."""
+
+    async def generate_task_configs(self, connector: str, config: ConfigMap, max_tasks: int) -> list[dict[str, str]]:
+        """Ask a running connector how to divide its work. May ask the cluster for its topics."""
+
+    async def start_task(self, start: TaskToStart, listener: TaskListener) -> None:
+        """Begin to start a task. The listener receives what becomes of it, failures included."""
+
+    async def stop_tasks(self, tasks: Sequence[ConnectorTaskId]) -> None:
+        """Return when each holds nothing any more. Never fails."""
+
+    async def set_task_state(self, task: ConnectorTaskId, target_state: TargetState) -> None:
+        """Pause or resume a task. What becomes of it comes to the listener that it was started with."""
+
+    async def set_logger_level(self, namespace: str, level: str) -> None:
+        """Change a level on this worker, after a request for all workers (KIP-976)."""
+
+    # -- other workers and the cluster
+
+    async def send_task_configs(self, leader_url: str, connector: str, configs: Sequence[ConfigMap]) -> None:
+        """Have the leader publish task configs: a signed internal request (KIP-507)."""
+
+    async def fence_producers(self, transactional_ids: Sequence[str]) -> None:
+        """Ensure that no earlier producer with one of these transactional ids can write any more (KIP-618)."""
+
+    async def validate_config(self, config: ConfigMap) -> ConfigInfos:
+        """Validate with the plugins that the settings name, which may do I/O."""
+
+    async def read_offsets(self, connector: str, config: ConfigMap, type_: ConnectorType) -> ConnectorOffsets: ...
+
+    async def alter_offsets(
+        self, connector: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]
+    ) -> str:
+        """Change positions of a stopped connector. Returns the sentence for the user (KIP-875)."""
+
+    async def reset_offsets(self, connector: str, config: ConfigMap, type_: ConnectorType) -> str:
+        """Forget all positions of a stopped connector. Returns the sentence for the user (KIP-875)."""

@@ -1,0 +1,234 @@
+"""A worker from its start to its stop: the herder, the group client, the connectors and tasks, wired together.
+
+``Worker.start`` makes it; see there for the order. Everything that exists only while a worker runs is an attribute of
+this object, so nothing is half built. What comes in from outside arrives here and goes to the herder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+from importlib.metadata import PackageNotFoundError, version
+from time import monotonic
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from barnabas import __version__
+from barnabas.clients.admin.client import AdminClient
+from barnabas.clients.network_client import NetworkClient
+from barnabas.common.clock import Clock
+from barnabas.common.errors import Terminal
+from barnabas.connect.decide.group.membership_events import Notice
+from barnabas.connect.decide.herder.herder import Herder
+from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
+from barnabas.connect.decide.tasks.task_progress import TaskInsight
+from barnabas.connect.decide.tasks.task_runtime import TaskRuntime
+from barnabas.connect.decide.validation.connector_validation import ConnectorValidation
+from barnabas.connect.metrics.task_metrics import MeasuredTasks
+from barnabas.connect.metrics.worker_metrics import WorkerMetrics
+from barnabas.connect.rest.application import Mount
+from barnabas.connect.rest.console.console import PREFIX, Console
+from barnabas.connect.rest.console.group_lag import AdminLags
+from barnabas.connect.rest.console.page_data import PageData
+from barnabas.connect.rest.rest_server import RestServer
+from barnabas.connect.run.group_client import GroupClient
+from barnabas.connect.run.herder_setup import group_settings, herder_settings, key_rotation
+from barnabas.connect.run.internal_topics.topic_log import LogRecord
+from barnabas.connect.run.internal_topics.worker_topics import WorkerTopics
+from barnabas.connect.run.known_secrets import InsightWithoutSecrets, KnownSecrets
+from barnabas.connect.run.running_connectors import RunningConnectors, TopicPartitions
+from barnabas.connect.run.worker_outside import WorkerOutside
+from barnabas.connect.settings.worker_config import WorkerConfig
+
+__all__ = ["RunningWorker", "WorkerFailed"]
+
+log = logging.getLogger(__name__)
+
+_POLL_S = 1.0
+_STOP_SLACK_S = 10.0
+
+
+class WorkerFailed(Terminal, Exception):
+    """The worker can't start, or can't go on. The text says what to change."""
+
+
+class RunningWorker:
+    """``parts`` closes what was made before; this adds what it makes itself. Made on the event loop."""
+
+    def __init__(
+        self,
+        config: WorkerConfig,
+        rest: RestServer,
+        parts: AsyncExitStack,
+        *,
+        clock: Clock,
+        secrets: KnownSecrets,
+        admin: AdminClient,
+        network: NetworkClient,
+        registry: PluginRegistry,
+        validation: ConnectorValidation,
+        topics: WorkerTopics,
+        tasks: TaskRuntime,
+        kafka_cluster_id: str,
+    ) -> None:
+        self.config = config
+        self.rest = rest
+        self.tasks = tasks
+        self._parts = parts
+        self._secrets = secrets
+        self._admin = admin
+        self._registry = registry
+        self._kafka_cluster_id = kafka_cluster_id
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.group = GroupClient(
+            network,
+            group_settings(config, url=rest.advertised_url),
+            snapshot=lambda: self.herder.config,
+            on_notice=self._noticed,
+        )
+        self._client = rest.client(lambda: self.herder.session())
+        connectors = RunningConnectors(
+            registry, config.providers, secrets, TopicPartitions(admin), self, config.admin_properties
+        )
+        self.outside = WorkerOutside(
+            clock,
+            self._fail,
+            topics=topics,
+            group=self.group,
+            connectors=connectors,
+            tasks=tasks,
+            client=self._client,
+            loggers=rest.loggers,
+            admin=admin,
+            secrets=secrets,
+            registry=registry,
+            validation=validation,
+        )
+        self.herder = Herder(
+            herder_settings(config, worker_id=rest.worker_id, url=rest.advertised_url),
+            registry,
+            key_rotation(config),
+            self.outside,
+        )
+        for close in (connectors.close, self.outside.close, rest.stop, self.group.close):  # The last one closes first.
+            parts.push_async_callback(close)
+
+    def begin(self) -> None:
+        """After the topics were read to their ends: open the REST API and join the group."""
+        self.herder.topics_read()
+        self.rest.open(
+            self.herder,
+            self._client,
+            self._registry,
+            kafka_cluster_id=self._kafka_cluster_id,
+            version=__version__,
+            commit=_commit(),
+        )
+        self._mount_metrics()
+        if self.config.barnabas_connect_console_enable:
+            self._mount_console()
+        self.group.start()
+        polling = asyncio.create_task(self._poll(), name="poll of the group")
+        self._parts.callback(polling.cancel)
+        log.info("worker of group %s is listening on %s", self.config.group_id, self.rest.advertised_url)
+
+    # -- what comes in
+
+    def config_received(self, record: LogRecord) -> None:
+        self.herder.replay_config(record.key, record.value, record.offset)
+
+    def status_received(self, record: LogRecord) -> None:
+        self.herder.replay_status(record.key, record.value)
+
+    def connector_error(self, connector: str, trace: str, *, retriable: bool) -> None:
+        self.herder.connector_error(connector, trace, retriable=retriable)
+
+    def reconfiguration_requested(self, connector: str) -> None:
+        self.herder.reconfiguration_requested(connector)
+
+    def _noticed(self, notice: Notice) -> None:
+        membership = self.group.membership
+        self.herder.notice(
+            notice,
+            membership.owners,
+            membership.member_urls,
+            are_all_members_ours=membership.are_all_members_ours,
+        )
+        if self.herder.failure is not None:
+            self._fail(WorkerFailed(self.herder.failure))
+
+    async def _poll(self) -> None:
+        """Show the membership that this worker is alive: its loop runs."""
+        while True:
+            self.group.poll(self.herder.stage() or "")
+            await asyncio.sleep(_POLL_S)
+
+    # -- pages beside the API
+
+    def _mount_metrics(self) -> None:
+        metrics = WorkerMetrics(self.herder, self.tasks if isinstance(self.tasks, MeasuredTasks) else None)
+
+        async def page(scope: dict, receive: object, send: object) -> None:  # type: ignore[type-arg]
+            Request(scope)
+            body, content_type = metrics.exposition()
+            await Response(body, media_type=content_type)(scope, receive, send)  # type: ignore[arg-type]
+
+        self.rest.mount(Mount("/metrics", page))  # type: ignore[arg-type]
+
+    def _mount_console(self) -> None:
+        worker_id = self.rest.worker_id
+        insight = self.tasks if isinstance(self.tasks, TaskInsight) else None
+        page_data = PageData(
+            self.herder,
+            self._registry,
+            worker_id=worker_id,
+            now_s=monotonic,
+            lags=AdminLags(self._admin, monotonic),
+            insight=None if insight is None else InsightWithoutSecrets(insight, self._secrets.hide),
+        )
+        console = Console(
+            page_data,
+            worker_id=worker_id,
+            group_id=self.config.group_id,
+            cluster_id=self._kafka_cluster_id,
+            version=__version__,
+        )
+        self.rest.mount(Mount(PREFIX, console))
+
+    # -- end
+
+    def _fail(self, error: Exception) -> None:
+        if not self._ended.done():
+            self._ended.set_exception(error)
+
+    async def ended(self) -> None:
+        """Wait for ever, or raise what the worker can't go on with."""
+        await self._ended
+
+    async def stop(self) -> None:
+        """Stop the work, leave the group and close everything, in this order."""
+        graceful_s = self.config.task_shutdown_graceful_timeout_ms / 1000 + _STOP_SLACK_S
+        try:
+            async with asyncio.timeout(graceful_s):
+                await self.herder.shut_down()
+        except TimeoutError:
+            log.warning("not everything has stopped in %g s; the worker ends all the same", graceful_s)
+        try:
+            async with asyncio.timeout(_STOP_SLACK_S):
+                await self.group.leave("the worker stops")
+        except TimeoutError:
+            log.warning("the group could not be told that this worker leaves")
+        await self.close()
+
+    async def close(self) -> None:
+        """Close everything at once, without a word to the group."""
+        await self._parts.aclose()
+
+
+def _commit() -> str:
+    try:
+        return version("barnabas")
+    except PackageNotFoundError:
+        return __version__

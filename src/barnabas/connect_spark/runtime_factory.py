@@ -1,0 +1,29 @@
+"""Makes the Spark side of a worker. The command line gives it to the worker, which knows no Spark."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
+    from barnabas.connect.decide.tasks.task_runtime import OffsetStore, TaskRuntime
+    from barnabas.connect.settings.worker_config import WorkerConfig
+
+__all__ = ["make_spark_runtime"]
+
+
+async def make_spark_runtime(
+    *, config: WorkerConfig, offsets: OffsetStore, registry: PluginRegistry, worker_id: str
+) -> TaskRuntime:
+    """On a thread, because its modules take a while to import and the REST API listens already."""
+    module = await asyncio.to_thread(import_module, "barnabas.connect_spark.spark_runtime")
+    runtime: TaskRuntime = module.SparkTaskRuntime(
+        registry.with_full_names(config.texts),
+        offsets,
+        registry.connector_class,
+        worker_id=worker_id,
+        client_properties=config.client_properties,
+    )
+    return runtime

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from barnabas.connect.decide.herder.turn import Turn
+from tests.simulation.cluster.virtual_loop import VirtualLoop
+from tests.unit.connect.decide.herder.herder_driver import FakeOutside
+
+
+class Scene:
+    """Coroutines that take a turn for 10 ms each."""
+
+    def __init__(self) -> None:
+        self.loop = VirtualLoop()
+        self.outside = FakeOutside(self.loop, lambda error: pytest.fail(str(error)))
+        self.turn = Turn(self.outside)
+        self.order: list[str] = []
+
+    def enter(self, name: str) -> asyncio.Task[None]:
+        return self.loop.create_task(self._take(name))
+
+    async def _take(self, name: str) -> None:
+        async with self.turn:
+            self.order.append(f"{name} begins")
+            await self.outside.sleep(10)
+            self.order.append(f"{name} ends")
+
+
+def test_a_turn_is_taken_by_one_at_a_time_in_the_order_of_coming() -> None:
+    scene = Scene()
+    for name in ("a", "b", "c"):
+        scene.enter(name)
+    scene.loop.run_until(0.001)
+    assert scene.turn.is_taken
+    scene.loop.run_until(1)
+    assert scene.order == ["a begins", "a ends", "b begins", "b ends", "c begins", "c ends"]
+    assert not scene.turn.is_taken
+
+
+def test_whoever_is_cancelled_while_waiting_leaves_the_queue() -> None:
+    scene = Scene()
+    scene.enter("a")
+    waiting = scene.enter("b")
+    scene.enter("c")
+    scene.loop.run_until(0.001)
+    waiting.cancel()
+    scene.loop.run_until(1)
+    assert scene.order == ["a begins", "a ends", "c begins", "c ends"]
+
+
+def test_whoever_is_cancelled_while_it_has_the_turn_lets_go_of_it() -> None:
+    scene = Scene()
+    holder = scene.enter("a")
+    scene.enter("b")
+    scene.loop.run_until(0.001)
+    holder.cancel()
+    scene.loop.run_until(1)
+    assert scene.order == ["a begins", "b begins", "b ends"]
+    assert not scene.turn.is_taken
