@@ -44,14 +44,14 @@ class Cluster(MemoryCluster):
             )
         if message.API_KEY != ApiKey.PRODUCE:
             return super().answer(node, message)
-        ((each,),) = [topic.partition_data for topic in message.topic_data]
-        if len(each.records) > self.batch_bytes_max:
+        (produced,) = message.topic_data
+        if any(len(part.records) > self.batch_bytes_max for part in produced.partition_data):
             self.faults.appendleft("MESSAGE_TOO_LARGE")
-        base_offset = self.end(each.index)
+        base_offsets = {part.index: self.end(part.index) for part in produced.partition_data}
         response = super().answer(node, message)
         for topic in response.responses:
             for part in topic.partition_responses:
-                part.base_offset = -1 if part.error_code else base_offset
+                part.base_offset = -1 if part.error_code else base_offsets[part.index]
         return response
 
     def records(self, partition: int = 0) -> list[Record]:
@@ -167,7 +167,9 @@ def test_a_call_whose_time_is_over_says_what_was_in_the_way_and_is_not_written_l
 
     async def use(writer: TopicWriter) -> None:
         with pytest.raises(WriteFailed, match=r"topic orders .*: orders-0: NOT_ENOUGH_REPLICAS"):
-            await writer.write(keyed(3), timeout_s=0.05)
+            await writer.write(keyed(3), timeout_s=0.25)
+        for _ in range(5):  # A request that was under way is answered.
+            await asyncio.sleep(0)
         cluster.faults.clear()
         await writer.write(keyed(1, start=9), timeout_s=5)
 
@@ -238,15 +240,21 @@ def test_what_is_under_way_or_waits_fails_when_the_writer_is_closed() -> None:
     writing(cluster, use)
 
 
-def test_a_fault_fails_the_calls_it_hit_and_no_later_ones(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fault_fails_the_calls_it_hit_and_no_later_ones(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cluster = Cluster()
 
+    async def broken(source: TopicMetadataSource) -> None:
+        raise AttributeError("a fault of ours")
+
     async def use(writer: TopicWriter) -> None:
-        source, writer._source = writer._source, None  # type: ignore[assignment]
-        cluster.faults.append("NOT_LEADER_OR_FOLLOWER")  # It looks for the leader, and can't.
-        with pytest.raises(AttributeError):
-            await writer.write(keyed(2), timeout_s=5)
-        writer._source = source
+        cluster.faults.extend(["NOT_LEADER_OR_FOLLOWER"] * 100_000)
+        with monkeypatch.context() as patch:
+            patch.setattr(TopicMetadataSource, "load", broken)  # It looks for the leader, and can't.
+            with pytest.raises(AttributeError):
+                await writer.write(keyed(2), timeout_s=5)
+        cluster.faults.clear()
         await writer.write(keyed(1, start=2), timeout_s=5)
 
     writing(cluster, use)
