@@ -23,6 +23,7 @@ from barnabas import __version__
 from barnabas.clients.admin.client import AdminClient
 from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.client_config import client_config
+from barnabas.clients.consumer.topic_consumer import ConsumerRecord
 from barnabas.clients.errors import ClientError
 from barnabas.clients.network_client import NetworkClient
 from barnabas.common.errors import Terminal
@@ -53,7 +54,6 @@ from barnabas.connect.rest.rest_settings import RestSettings
 from barnabas.connect.run.connector_offsets import ConnectorPositions
 from barnabas.connect.run.group_client import GroupClient
 from barnabas.connect.run.herder_loop import HerderLoop
-from barnabas.connect.run.internal_topics.topic_log import LogRecord
 from barnabas.connect.run.internal_topics.worker_topics import WorkerTopics
 from barnabas.connect.run.known_secrets import InsightWithoutSecrets, KnownSecrets, LinesWithoutSecrets
 from barnabas.connect.run.running_connectors import RunningConnectors, TopicPartitions
@@ -308,12 +308,12 @@ class Worker:
 
     # -- what comes in
 
-    def _config_received(self, record: LogRecord) -> None:
+    def _config_received(self, record: ConsumerRecord) -> None:
         if self._herder is not None:
             self._herder.replay_config(record.key, record.value, record.offset)
             self._wake()
 
-    def _status_received(self, record: LogRecord) -> None:
+    def _status_received(self, record: ConsumerRecord) -> None:
         if self._herder is not None:
             self._herder.replay_status(record.key, record.value)
             self._wake()
