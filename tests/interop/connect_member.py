@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from barnabas.clients.client_config import client_config
+from barnabas.clients.consumer.topic_consumer import ConsumerRecord
 from barnabas.clients.network_client import NetworkClient
 from barnabas.connect.decide.backing_stores.config_records import (
     connector_record,
@@ -26,7 +27,7 @@ from barnabas.connect.decide.group.membership_events import Assigned, Membership
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.connect.run.group_client import GroupClient
 from barnabas.connect.run.internal_topics.topic_admin import config_topic
-from barnabas.connect.run.internal_topics.topic_log import LogRecord, TopicLog
+from barnabas.connect.run.internal_topics.topic_log import TopicLog
 
 __all__ = ["ConnectMember"]
 
@@ -105,7 +106,7 @@ class ConnectMember:
             self.client.poll("waiting")
             await asyncio.sleep(0.5)
 
-    def _replay(self, record: LogRecord) -> None:
+    def _replay(self, record: ConsumerRecord) -> None:
         events = self._state.replay(record.key, record.value, record.offset)
         if any(not isinstance(event, ConnectorConfigChanged | TargetStateChanged) for event in events):
             self.client.request_rejoin("the configs have changed")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.clients.client_config import client_config
+from barnabas.clients.consumer.topic_consumer import ConsumerRecord, TopicConsumer
 from barnabas.clients.network_client import NetworkClient
 from barnabas.clients.topic_metadata import TopicMetadataSource
 from barnabas.connect.decide.backing_stores import config_records as records
@@ -24,8 +25,7 @@ from barnabas.connect.run.internal_topics.topic_admin import (
     offset_topic,
     status_topic,
 )
-from barnabas.connect.run.internal_topics.topic_log import LogRecord, TopicLog
-from barnabas.connect.run.internal_topics.topic_reader import TopicReader
+from barnabas.connect.run.internal_topics.topic_log import TopicLog
 from tests.peers import require_java
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.peers.connect_worker import ConnectWorker, worker_settings
@@ -61,13 +61,13 @@ class Stores:
     def config(self) -> ClusterConfig:
         return self.configs.snapshot()
 
-    def _config(self, record: LogRecord) -> None:
+    def _config(self, record: ConsumerRecord) -> None:
         self.configs.replay(record.key, record.value, record.offset)
 
-    def _status(self, record: LogRecord) -> None:
+    def _status(self, record: ConsumerRecord) -> None:
         self.statuses.replay(record.key, record.value)
 
-    def _offset(self, record: LogRecord) -> None:
+    def _offset(self, record: ConsumerRecord) -> None:
         self.offsets.replay(record.key, record.value, record.timestamp_ms)
 
     async def __aenter__(self) -> Stores:
@@ -177,7 +177,7 @@ async def read_topic(bootstrap: str, name: str, *, count: int) -> list[bytes | N
     values: list[bytes | None] = []
     async with NetworkClient(client_config({"bootstrap.servers": bootstrap})) as network:
         source = TopicMetadataSource(network, name)
-        reader = TopicReader(network, source, lambda record: values.append(record.value))
+        reader = TopicConsumer(network, source, lambda record: values.append(record.value))
         reader.start(await source.load(), {0: 0})
         async with asyncio.timeout(30):
             await reader.reach({0: count})

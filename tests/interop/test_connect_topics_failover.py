@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.clients.admin import AdminClient, NewTopic
+from barnabas.clients.consumer.topic_consumer import ConsumerRecord
 from barnabas.connect.run.internal_topics.topic_admin import config_topic, internal_client_properties
-from barnabas.connect.run.internal_topics.topic_log import LogRecord, TopicLog
+from barnabas.connect.run.internal_topics.topic_log import TopicLog
 from tests.peers.barnabas_node import running_barnabas
 from tests.peers.mixed import OurBroker
 
@@ -63,7 +64,7 @@ def test_no_record_is_lost_or_told_twice_while_leaders_are_killed(brokers: Seque
         "group.id": "g",
         "config.storage.topic": TOPIC,
     }
-    told: list[list[LogRecord]] = [[], []]
+    told: list[list[ConsumerRecord]] = [[], []]
 
     async def check() -> None:
         properties = internal_client_properties(settings, "configs")

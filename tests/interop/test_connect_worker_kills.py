@@ -24,10 +24,10 @@ from barnabas.clients.admin.client import AdminClient
 from barnabas.clients.admin.partitions import OffsetSpec
 from barnabas.clients.admin.topics import NewTopic
 from barnabas.clients.client_config import client_config
+from barnabas.clients.consumer.topic_consumer import TopicConsumer
 from barnabas.clients.network_client import NetworkClient
 from barnabas.clients.topic_metadata import TopicMetadataSource
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.connect.run.internal_topics.topic_reader import TopicReader
 from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.connect_worker import worker_settings
 from tests.peers.counting_worker import BATCH, CountingWorker
@@ -151,7 +151,7 @@ async def _read(bootstrap: str) -> list[dict[str, Any]]:
             .offset
         )
         source = TopicMetadataSource(network, TOPIC)
-        reader = TopicReader(network, source, lambda record: values.append(json.loads(record.value or b"{}")))
+        reader = TopicConsumer(network, source, lambda record: values.append(json.loads(record.value or b"{}")))
         reader.start(await source.load(), {0: 0})
         async with asyncio.timeout(60):
             await reader.reach({0: end})

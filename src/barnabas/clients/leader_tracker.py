@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from barnabas.clients.topic_metadata import TopicMetadata, TopicMetadataSource
     from barnabas.common.error_code import ErrorCode
 
-__all__ = ["ThrottleStatistics", "TopicFollower", "start_guarded"]
+__all__ = ["UNKNOWN_TOPIC_FOR_S", "ThrottleStatistics", "TopicFollower", "start_guarded"]
 
-_UNKNOWN_TOPIC_FOR_S = 10.0
+UNKNOWN_TOPIC_FOR_S = 10.0
 
 
 @dataclass(slots=True)
@@ -48,7 +48,8 @@ def start_guarded(work: Coroutine[Any, Any, None], fail: Callable[[Exception], N
 class TopicFollower:
     """Asks anew where the partitions are whenever ``is_stale`` is set, and again, ever more slowly, until it is known.
 
-    ``passing`` are the errors that may go away; ``fail`` is told of one that does not, and then nothing more is asked.
+    ``passing`` are the errors that may go away, for ``unknown_for_s``; ``fail`` is told of one that does not, and then
+    nothing more is asked.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class TopicFollower:
         passing: AbstractSet[ErrorCode],
         backoff_s: float,
         backoff_max_s: float,
+        unknown_for_s: float = UNKNOWN_TOPIC_FOR_S,
     ) -> None:
         self.is_stale = asyncio.Event()
         self._source = source
@@ -68,6 +70,7 @@ class TopicFollower:
         self._passing = passing
         self._backoff_s = backoff_s
         self._backoff_max_s = backoff_max_s
+        self._unknown_for_s = unknown_for_s
 
     async def follow(self) -> None:
         now_s = asyncio.get_running_loop().time
@@ -81,7 +84,7 @@ class TopicFollower:
                 unknown_since = None
             except AdminError as error:
                 unknown_since = now_s() if unknown_since is None else unknown_since
-                if error.code not in self._passing or now_s() - unknown_since > _UNKNOWN_TOPIC_FOR_S:
+                if error.code not in self._passing or now_s() - unknown_since > self._unknown_for_s:
                     self._fail(error)
                     return
                 self.is_stale.set()

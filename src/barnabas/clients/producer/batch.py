@@ -1,4 +1,4 @@
-"""A batch on its way: records that came in runs, when they came, and the bytes that go out.
+"""A batch on its way to a partition, and one of records that came in runs: when they came, and the bytes that go out.
 
 A run is records that follow one another at a fixed interval and have one timestamp. Records without key and headers
 differ only in the bytes before their value, so these are made once for each size and place in a batch, and kept.
@@ -18,7 +18,7 @@ from barnabas.protocol.varint import size_of_varint, write_varint, write_varlong
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["NO_PRODUCER", "ProducerBatch", "ProducerId", "Run", "record_size_max"]
+__all__ = ["NO_PRODUCER", "Batch", "ProducerBatch", "ProducerId", "Run", "record_size_max"]
 
 _KEPT_PER_SIZE = 4096
 _NULL_KEY = b"\x01"
@@ -41,24 +41,23 @@ class Run(NamedTuple):
     length: int
 
 
-class ProducerBatch:
+class Batch:
     """Records of one partition. ``attempts`` counts how often it was sent."""
 
     __slots__ = (
         "_base_timestamp",
         "_encoded",
         "_max_timestamp",
-        "_pieces",
+        "_section",
         "attempts",
+        "base_offset",
         "count",
         "created_s",
         "is_full",
         "partition",
         "retry_at_s",
-        "runs",
         "sequence",
         "size",
-        "value_bytes",
     )
 
     def __init__(self, partition: int, created_s: float, timestamp_ms: int) -> None:
@@ -70,12 +69,62 @@ class ProducerBatch:
         self.count = 0
         self.size = BATCH_HEADER_SIZE
         """Bytes so far, before compression."""
-        self.value_bytes = 0
         self.is_full = False
-        self.runs: list[Run] = []
+        self.base_offset = -1
+        """Where the cluster put it; -1 before that, and for one that it took without an answer or had already."""
         self._base_timestamp = self._max_timestamp = timestamp_ms
-        self._pieces: list[bytes] = []
+        self._section: bytes | None = None
         self._encoded: bytes | None = None
+
+    def is_wanted(self) -> bool:
+        """Whether it is still to be delivered."""
+        return True
+
+    def encode(self, compression: Compression, level: int | None, producer: ProducerId) -> bytes:
+        """The bytes to be sent, made once: a batch that goes again is the same batch."""
+        if self._encoded is None:
+            section, self._section = self._section, None
+            if section is None:
+                section = self._take_records()
+                if compression:
+                    section = compress(compression, section, level)
+            self._encoded = with_header(
+                section,
+                base_offset=0,
+                leader_epoch=-1,
+                attributes=compression,
+                last_offset_delta=self.count - 1,
+                base_timestamp=self._base_timestamp,
+                max_timestamp=self._max_timestamp,
+                producer_id=producer.id,
+                producer_epoch=producer.epoch,
+                base_sequence=NO_SEQUENCE if producer == NO_PRODUCER else self.sequence,
+                count=self.count,
+            )
+        return self._encoded
+
+    def restart(self) -> None:
+        """It goes again as a batch of another producer, with another sequence."""
+        if self._encoded is not None:
+            self._section = self._encoded[BATCH_HEADER_SIZE:]
+            self._encoded = None
+        self.sequence = NO_SEQUENCE
+
+    def _take_records(self) -> bytes:
+        """The records one behind the other; called once."""
+        raise NotImplementedError
+
+
+class ProducerBatch(Batch):
+    """Records without keys, and the runs that they came in."""
+
+    __slots__ = ("_pieces", "runs", "value_bytes")
+
+    def __init__(self, partition: int, created_s: float, timestamp_ms: int) -> None:
+        super().__init__(partition, created_s, timestamp_ms)
+        self.value_bytes = 0
+        self.runs: list[Run] = []
+        self._pieces: list[bytes] = []
 
     def append(self, values: Sequence[bytes], run: Run, timestamp_ms: int) -> None:
         """Add values of one size as records without keys."""
@@ -90,28 +139,11 @@ class ProducerBatch:
         if timestamp_ms > self._max_timestamp:
             self._max_timestamp = timestamp_ms
 
-    def encode(self, compression: Compression, level: int | None, producer: ProducerId) -> bytes:
-        """The bytes to be sent, made once: a batch that goes again is the same batch."""
-        if self._encoded is None:
-            self._pieces.append(_NO_HEADERS)
-            section = b"".join(self._pieces)
-            self._pieces.clear()
-            if compression:
-                section = compress(compression, section, level)
-            self._encoded = with_header(
-                section,
-                base_offset=0,
-                leader_epoch=-1,
-                attributes=compression,
-                last_offset_delta=self.count - 1,
-                base_timestamp=self._base_timestamp,
-                max_timestamp=self._max_timestamp,
-                producer_id=producer.id,
-                producer_epoch=producer.epoch,
-                base_sequence=self.sequence,
-                count=self.count,
-            )
-        return self._encoded
+    def _take_records(self) -> bytes:
+        self._pieces.append(_NO_HEADERS)
+        section = b"".join(self._pieces)
+        self._pieces.clear()
+        return section
 
 
 def record_size_max(value_size: int) -> int:

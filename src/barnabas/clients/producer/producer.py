@@ -6,30 +6,23 @@ the records, and decides when; what happens to them he is told by ``delivered``.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from barnabas.clients.admin.errors import admin_error
 from barnabas.clients.errors import UnsupportedVersion
 from barnabas.clients.producer.accumulator import RecordAccumulator
 from barnabas.clients.producer.batch import NO_PRODUCER, ProducerBatch, ProducerId, Run
+from barnabas.clients.producer.producer_ids import request_producer_id
 from barnabas.clients.producer.sender import Sender, SenderStatistics
 from barnabas.clients.topic_metadata import TopicMetadataSource
-from barnabas.common.error_code import ErrorCode
-from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 
 if TYPE_CHECKING:
     from barnabas.clients.network_client import NetworkClient
     from barnabas.clients.producer.config import ProducerConfig
 
 __all__ = ["TopicProducer"]
-
-_STABLE_VERSION = 5
-_LOADING = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-_TRIES = 50
 
 
 class TopicProducer:
@@ -52,17 +45,15 @@ class TopicProducer:
         self._epoch_time = epoch_time
         self._source = TopicMetadataSource(network, topic)
         self._accumulator: RecordAccumulator
-        self._sender: Sender
+        self._sender: Sender[ProducerBatch]
 
     async def open(self) -> None:
         """Raises AdminError when the topic can't be used, ClientError when nobody answers."""
         metadata = await self._source.load()
-        self._accumulator = RecordAccumulator(metadata.partitions, self._config)
         producer = NO_PRODUCER if self._config.idempotence is False else await self._producer_id()
         self.is_idempotent = producer is not NO_PRODUCER
-        self._sender = Sender(
-            self._network, self._source, self._config, self._accumulator, self._delivered, producer=producer
-        )
+        self._accumulator = RecordAccumulator(metadata.partitions, self._config, producer=producer)
+        self._sender = Sender(self._network, self._source, self._config, self._accumulator, self._delivered)
         self._sender.start(metadata)
 
     @property
@@ -110,25 +101,13 @@ class TopicProducer:
         await self._sender.close()
 
     async def _producer_id(self) -> ProducerId:
-        """``NO_PRODUCER`` from a cluster that has none, if nobody insists."""
-        response = None
-        for _ in range(_TRIES):
-            connection = await self._network.connect()
-            try:
-                version = min(connection.version_of(InitProducerIdRequest.API_KEY), _STABLE_VERSION)
-            except UnsupportedVersion:
-                if self._config.idempotence:
-                    raise
-                return NO_PRODUCER
-            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-            response = await connection.request(request, version=version)
-            if response.error_code not in _LOADING:
-                break
-            await asyncio.sleep(self._config.retry_backoff_s)
-        assert response is not None
-        if response.error_code:
-            raise admin_error(response.error_code, None, "enable.idempotence")
-        return ProducerId(response.producer_id, response.producer_epoch)
+        """``NO_PRODUCER`` from a cluster that has none, unless idempotence is required."""
+        try:
+            return await request_producer_id(self._network, backoff_s=self._config.retry_backoff_s)
+        except UnsupportedVersion:
+            if self._config.idempotence:
+                raise
+            return NO_PRODUCER
 
     async def __aenter__(self) -> Self:
         await self.open()

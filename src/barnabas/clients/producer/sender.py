@@ -1,22 +1,25 @@
 """Sends what the accumulator holds: one task for each leader, several requests under way on each connection.
 
 What a broker says decides: delivered, to be sent again (after the leader was looked up anew, where it moved), or given
-up. The first batch that is given up ends everything: ``failure`` says why. A broker that throttles gets nothing more
-before its time is over, whether or not it would have held back the answers itself (KIP-219).
+up. The first batch that is given up ends everything: ``failure`` says why. With a ``Recovery`` it concerns that batch
+alone: a batch that is too large is divided, and a producer that the cluster has forgotten is replaced. A broker that
+throttles gets nothing more before its time is over, whether or not it would have held back the answers itself
+(KIP-219).
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.client_config import Address
 from barnabas.clients.errors import ClientError, RequestTimedOut
-from barnabas.clients.leader_tracker import ThrottleStatistics, TopicFollower, start_guarded
-from barnabas.clients.producer.batch import NO_PRODUCER, ProducerBatch, ProducerId
+from barnabas.clients.leader_tracker import UNKNOWN_TOPIC_FOR_S, ThrottleStatistics, TopicFollower, start_guarded
+from barnabas.clients.producer.batch import NO_PRODUCER, Batch, ProducerId
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.errors import Transient
 from barnabas.common.uuid import Uuid
@@ -25,11 +28,14 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 if TYPE_CHECKING:
     from barnabas.clients.network_client import NetworkClient
     from barnabas.clients.node_connection import NodeConnection
-    from barnabas.clients.producer.accumulator import RecordAccumulator
+    from barnabas.clients.producer.batch_queues import BatchQueues
     from barnabas.clients.producer.config import ProducerConfig
     from barnabas.clients.topic_metadata import TopicMetadata, TopicMetadataSource
 
-__all__ = ["Sender", "SenderStatistics"]
+__all__ = ["Recovery", "Sender", "SenderStatistics"]
+
+B = TypeVar("B", bound=Batch)
+B_contra = TypeVar("B_contra", bound=Batch, contravariant=True)
 
 _LEADER_MOVED = frozenset(
     {
@@ -50,6 +56,16 @@ _PASSING = _LEADER_MOVED | {
     ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.THROTTLING_QUOTA_EXCEEDED,
 }
+_PASSING_OF_PRODUCER_IDS = _PASSING | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE}
+_TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+_PRODUCER_FORGOTTEN = frozenset(
+    {
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    }
+)
 _LAST_VERSION_BY_NAME = 12
 _CLIENT_WAITS_SINCE = 6
 _CHECK_EVERY_S = 0.2
@@ -65,22 +81,40 @@ class SenderStatistics(ThrottleStatistics):
     """Batches sent again, by the reason's name."""
 
 
+class Recovery(Protocol[B_contra]):
+    """What a sender needs to go on after a failure."""
+
+    async def new_producer(self) -> ProducerId:
+        """For partitions without one, or whose producer must not be used any more. Raises AdminError, ClientError."""
+
+    def divide(self, batch: B_contra) -> None:
+        """It was refused as too large, and has more than one record."""
+
+    def gave_up(self, batch: B_contra, error: Exception) -> None:
+        """It will not be delivered, or is not known to be."""
+
+    def sender_ended(self, error: Exception) -> None:
+        """The sender delivers nothing any more. Batches that wait or are under way are not given up one by one."""
+
+
 class _Leader:
     """One node, and the partitions that it leads."""
 
-    __slots__ = ("address", "in_flight", "partitions", "task", "throttled_until", "timer", "wake")
+    __slots__ = ("address", "in_flight", "partitions", "task", "throttled_until", "timer", "trouble", "wake")
 
     def __init__(self, address: Address) -> None:
         self.address = address
         self.partitions: list[int] = []
         self.in_flight = 0
         self.throttled_until = 0.0
+        self.trouble = ""
+        """Why it can't be reached."""
         self.wake = asyncio.Event()
         self.timer: asyncio.TimerHandle | None = None
         self.task: asyncio.Task[None] | None = None
 
 
-class Sender:
+class Sender(Generic[B]):
     """``delivered(batch, now)`` is called for each batch that the cluster has taken (or, with acks=0, was sent)."""
 
     def __init__(
@@ -88,10 +122,10 @@ class Sender:
         network: NetworkClient,
         source: TopicMetadataSource,
         config: ProducerConfig,
-        accumulator: RecordAccumulator,
-        delivered: Callable[[ProducerBatch, float], None],
+        accumulator: BatchQueues[B],
+        delivered: Callable[[B, float], None],
         *,
-        producer: ProducerId = NO_PRODUCER,
+        recovery: Recovery[B] | None = None,
     ) -> None:
         self.statistics = SenderStatistics()
         self.failure: Exception | None = None
@@ -102,7 +136,10 @@ class Sender:
         self._config = config
         self._accumulator = accumulator
         self._delivered = delivered
-        self._producer = producer
+        self._recovery = recovery
+        self._troubles: dict[int, str] = {}
+        """Why nothing has come through to a partition since the last success."""
+        self._assigning = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._leaders: dict[Address, _Leader] = {}
         self._leader_of: dict[int, _Leader] = {}
@@ -114,15 +151,15 @@ class Sender:
             passing=_PASSING,
             backoff_s=config.retry_backoff_s,
             backoff_max_s=config.retry_backoff_max_s,
+            unknown_for_s=UNKNOWN_TOPIC_FOR_S if recovery is None else math.inf,
         )
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, metadata: TopicMetadata) -> None:
         self._take(metadata)
-        self._tasks = [
-            start_guarded(self._follower.follow(), self._fail),
-            start_guarded(self._keep_deadlines(), self._fail),
-        ]
+        self._tasks = [start_guarded(self._follower.follow(), self._fail)]
+        if math.isfinite(self._config.delivery_timeout_s):
+            self._tasks.append(start_guarded(self._keep_deadlines(), self._fail))
 
     async def close(self) -> None:
         """What is still under way is forgotten."""
@@ -143,6 +180,16 @@ class Sender:
     def wake_all(self) -> None:
         for leader in self._leaders.values():
             leader.wake.set()
+
+    def why_waiting(self, partition: int) -> str:
+        """What is in the way of the partition's batches; empty if nothing is known."""
+        if trouble := self._troubles.get(partition):
+            return trouble
+        leader = self._leader_of.get(partition)
+        return leader.trouble if leader is not None else str(self._no_leader(partition))
+
+    def _no_leader(self, partition: int) -> AdminError:
+        return AdminError(ErrorCode.LEADER_NOT_AVAILABLE, "there is no leader", f"{self._source.topic}-{partition}")
 
     # --- who leads what
 
@@ -197,10 +244,15 @@ class Sender:
                 try:
                     connection = await self._network.connection_to(leader.address)
                     await connection.ready()
+                    if self._accumulator.unassigned and not await self._assign_producers():
+                        self._wake_later(leader, self._config.retry_backoff_s)
+                        break
+                    leader.trouble = ""
                 except ClientError as error:
                     if not isinstance(error, Transient):
                         self._fail(error)
                         return
+                    leader.trouble = str(error)
                     self._follower.is_stale.set()
                     self._wake_later(leader, self._config.retry_backoff_s)
                     break
@@ -208,9 +260,30 @@ class Sender:
                 if batches:
                     self._send(leader, connection, batches)
 
+    async def _assign_producers(self) -> bool:
+        """A producer id for all partitions that need one now. False if the cluster has none to give at the moment."""
+        assert self._recovery is not None
+        async with self._assigning:
+            if not self._accumulator.assignable():
+                return True
+            try:
+                producer = await self._recovery.new_producer()
+            except AdminError as error:
+                partitions = self._accumulator.assignable()
+                for partition in partitions:
+                    self._troubles[partition] = str(error)
+                if error.code in _PASSING_OF_PRODUCER_IDS:
+                    return False
+                for partition in partitions:
+                    for batch in self._accumulator.take_queued(partition):
+                        self._recovery.gave_up(batch, error)
+                return True
+            self._accumulator.assign_producer(self._accumulator.assignable(), producer)
+            return True
+
     def _may_send(self, leader: _Leader) -> bool:
         """Whether there is something to be sent now. Else whatever changes that wakes us."""
-        if leader.in_flight >= self._config.max_in_flight:
+        if self.failure is not None or leader.in_flight >= self._config.max_in_flight:
             return False
         now = self._loop.time()
         if leader.throttled_until > now:
@@ -237,7 +310,7 @@ class Sender:
             leader.timer.cancel()
         leader.timer = self._loop.call_at(at, leader.wake.set)
 
-    def _send(self, leader: _Leader, connection: NodeConnection, batches: list[ProducerBatch]) -> None:
+    def _send(self, leader: _Leader, connection: NodeConnection, batches: list[B]) -> None:
         config = self._config
         by_partition = {batch.partition: batch for batch in batches}
         try:
@@ -259,12 +332,14 @@ class Sender:
         leader.in_flight += 1
         answer.add_done_callback(lambda done: self._answered(leader, by_partition, version, done))
 
-    def _request(self, batches: list[ProducerBatch]) -> ProduceRequest:
+    def _request(self, batches: list[B]) -> ProduceRequest:
         config = self._config
         parts: list[PartitionProduceData] = []
         for batch in batches:
             is_new = batch.attempts == 1
-            data = batch.encode(config.compression, config.compression_level, self._producer)
+            data = batch.encode(
+                config.compression, config.compression_level, self._accumulator.producer_of(batch.partition)
+            )
             if is_new and config.compression:
                 self._accumulator.observe_ratio(batch, len(data))
             self.statistics.sent_bytes += len(data)
@@ -277,9 +352,7 @@ class Sender:
 
     # --- what came of it
 
-    def _answered(
-        self, leader: _Leader, batches: dict[int, ProducerBatch], version: int, done: asyncio.Future[Any]
-    ) -> None:
+    def _answered(self, leader: _Leader, batches: dict[int, B], version: int, done: asyncio.Future[Any]) -> None:
         leader.in_flight -= 1
         leader.wake.set()
         if done.cancelled():
@@ -298,56 +371,84 @@ class Sender:
                 if batch is None:
                     continue
                 if each.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+                    batch.base_offset = each.base_offset
                     self._settle(batch, now)
                 else:
-                    self._refused(batch, admin_error(each.error_code, _told(each), self._source.topic), now)
+                    partition = f"{self._source.topic}-{each.index}"
+                    self._refused(batch, admin_error(each.error_code, _told(each), partition), now)
         for batch in batches.values():
             missing = AdminError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer leaves it out", self._source.topic)
             self._refused(batch, missing, now)
 
-    def _settle(self, batch: ProducerBatch, now: float) -> None:
+    def _settle(self, batch: B, now: float) -> None:
+        if self._troubles:
+            self._troubles.pop(batch.partition, None)
         self._accumulator.finish(batch)
         self._delivered(batch, now)
         self.progressed.set()
 
-    def _refused(self, batch: ProducerBatch, error: AdminError, now: float) -> None:
-        code = error.code
+    def _refused(self, batch: B, error: AdminError, now: float) -> None:
+        code, recovery = error.code, self._recovery
+        if recovery is not None and code in _TOO_LARGE and batch.count > 1:
+            recovery.divide(batch)
+            self.wake(batch.partition)
+            return
         is_passing = code in _PASSING or (
             code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not self._accumulator.is_first_in_flight(batch)
         )
-        if not is_passing or batch.attempts > self._config.retries:
+        if not is_passing and code in _PRODUCER_FORGOTTEN and self._can_be_replaced(batch):
+            self._accumulator.forget_producer(batch.partition)
+            is_passing = True
+        if not is_passing or batch.attempts > self._config.retries or not batch.is_wanted():
             self._give_up(batch, error)
             return
         if code in _LEADER_MOVED:
             self._follower.is_stale.set()
-        self._again(batch, code.name, now)
+        self._again(batch, code.name, str(error), now)
 
-    def _lost(self, batches: list[ProducerBatch], error: BaseException) -> None:
+    def _can_be_replaced(self, batch: B) -> bool:
+        return self._recovery is not None and self._accumulator.producer_of(batch.partition) != NO_PRODUCER
+
+    def _lost(self, batches: list[B], error: BaseException) -> None:
         """Whether the node has them is not known."""
         now = self._loop.time()
         self._follower.is_stale.set()
         for batch in batches:
             is_over = now - batch.created_s > self._config.delivery_timeout_s
-            if isinstance(error, Transient) and not is_over and batch.attempts <= self._config.retries:
-                self._again(batch, type(error).__name__, now)
+            if (
+                isinstance(error, Transient)
+                and not is_over
+                and batch.attempts <= self._config.retries
+                and batch.is_wanted()
+            ):
+                self._again(batch, type(error).__name__, str(error), now)
             else:
                 self._give_up(batch, error if isinstance(error, ClientError) else ClientError(str(error)))
 
-    def _again(self, batch: ProducerBatch, why: str, now: float) -> None:
+    def _again(self, batch: B, why: str, message: str, now: float) -> None:
+        self._troubles[batch.partition] = message
         self.statistics.retries += 1
         self.statistics.retried[why] = self.statistics.retried.get(why, 0) + 1
         backoff = self._config.retry_backoff_s * 2 ** min(batch.attempts - 1, 10)
         self._accumulator.requeue(batch, now + min(backoff, self._config.retry_backoff_max_s))
         self.wake(batch.partition)
 
-    def _give_up(self, batch: ProducerBatch, error: Exception) -> None:
+    def _give_up(self, batch: B, error: Exception) -> None:
         self._accumulator.finish(batch)
-        self._fail(error)
+        if self._recovery is None:
+            self._fail(error)
+            return
+        # Whether the cluster has the batch is not known, nor what its next sequence is.
+        self._accumulator.forget_producer(batch.partition)
+        self._recovery.gave_up(batch, error)
+        self.wake(batch.partition)
 
     def _fail(self, error: Exception) -> None:
-        if self.failure is None:
-            self.failure = error
+        is_first = self.failure is None
+        self.failure = self.failure or error
         self.progressed.set()
+        if is_first and self._recovery is not None:
+            self._recovery.sender_ended(error)
 
     def _throttled(self, leader: _Leader, for_s: float, now: float, *, waits: bool) -> None:
         self.statistics.throttled(for_s)

@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from barnabas import __version__
 from barnabas.clients.admin.client import AdminClient
+from barnabas.clients.consumer.topic_consumer import ConsumerRecord
 from barnabas.clients.network_client import NetworkClient
 from barnabas.common.clock import Clock
 from barnabas.common.errors import Terminal
@@ -35,7 +36,6 @@ from barnabas.connect.rest.console.page_data import PageData
 from barnabas.connect.rest.rest_server import RestServer
 from barnabas.connect.run.group_client import GroupClient
 from barnabas.connect.run.herder_setup import group_settings, herder_settings, key_rotation
-from barnabas.connect.run.internal_topics.topic_log import LogRecord
 from barnabas.connect.run.internal_topics.worker_topics import WorkerTopics
 from barnabas.connect.run.known_secrets import InsightWithoutSecrets, KnownSecrets
 from barnabas.connect.run.running_connectors import RunningConnectors, TopicPartitions
@@ -136,10 +136,10 @@ class RunningWorker:
 
     # -- what comes in
 
-    def config_received(self, record: LogRecord) -> None:
+    def config_received(self, record: ConsumerRecord) -> None:
         self.herder.replay_config(record.key, record.value, record.offset)
 
-    def status_received(self, record: LogRecord) -> None:
+    def status_received(self, record: ConsumerRecord) -> None:
         self.herder.replay_status(record.key, record.value)
 
     def connector_error(self, connector: str, trace: str, *, retriable: bool) -> None:

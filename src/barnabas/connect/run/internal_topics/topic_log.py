@@ -17,22 +17,27 @@ from barnabas.clients.admin.client import AdminClient
 from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.admin.partitions import IsolationLevel, OffsetSpec
 from barnabas.clients.client_config import client_config
+from barnabas.clients.consumer.topic_consumer import ConsumerRecord, TopicConsumer
 from barnabas.clients.errors import ClientError
 from barnabas.clients.network_client import NetworkClient
 from barnabas.clients.topic_metadata import TopicMetadata, TopicMetadataSource
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.errors import Transient
 from barnabas.common.topic_partition import TopicPartition
+from barnabas.connect.errors import ConnectError
 from barnabas.connect.run.internal_topics.topic_admin import InternalTopic, ensure_internal_topic, ensure_partitions
-from barnabas.connect.run.internal_topics.topic_reader import LogRecord, ReadFailed, TopicReader
 from barnabas.connect.run.internal_topics.topic_writer import TopicWriter, WriteFailed
 
-__all__ = ["LogRecord", "ReadFailed", "TopicLog", "WriteFailed"]
+__all__ = ["ReadFailed", "TopicLog", "WriteFailed"]
 
 _PAUSE_S = 0.1
 _PASSING = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REPLICA_NOT_AVAILABLE}
 )
+
+
+class ReadFailed(ConnectError):
+    """The end of the topic was not reached in time."""
 
 
 class TopicLog:
@@ -45,7 +50,7 @@ class TopicLog:
         self,
         topic: InternalTopic,
         properties: Mapping[str, str],
-        received: Callable[[LogRecord], None],
+        received: Callable[[ConsumerRecord], None],
         *,
         read_committed: bool = False,
         epoch_time: Callable[[], float] = time.time,
@@ -59,18 +64,18 @@ class TopicLog:
         self._reading = NetworkClient(config)
         self._writing = NetworkClient(config)
         self._source = TopicMetadataSource(self._reading, topic.name)
-        self._reader = TopicReader(self._reading, self._source, received, read_committed=read_committed)
+        self._consumer = TopicConsumer(self._reading, self._source, received, read_committed=read_committed)
         self._writer = TopicWriter(self._writing, topic.name, epoch_time=epoch_time)
 
     @property
     def partitions(self) -> list[int]:
         """Known after ``start``."""
-        return sorted(self._reader.positions)
+        return sorted(self._consumer.positions)
 
     @property
     def positions(self) -> Mapping[int, int]:
         """The offset behind the last one that was read, of each partition."""
-        return self._reader.positions
+        return self._consumer.positions
 
     async def start(self, *, timeout_s: float = 60) -> None:
         """Make sure of the topic, and read it to its end. A large topic may take longer, as long as it goes on.
@@ -88,7 +93,7 @@ class TopicLog:
             ) from error
         ensure_partitions(self.topic, len(metadata.partitions))
         beginnings = await self._offsets(metadata.partitions, OffsetSpec.earliest(), timeout_s)
-        self._reader.start(metadata, beginnings)
+        self._consumer.start(metadata, beginnings)
         self._writer.start(metadata)
         ends = await self._offsets(metadata.partitions, OffsetSpec.latest(), timeout_s)
         await self._reach(ends, timeout_s, goes_on=True)
@@ -106,7 +111,7 @@ class TopicLog:
         await self._reach(ends, max(0.0, until - loop.time()))
 
     async def close(self) -> None:
-        await self._reader.close()
+        await self._consumer.close()
         await self._writer.close()
         await self._admin.close()
         await self._reading.close()
@@ -143,20 +148,20 @@ class TopicLog:
     async def _reach(self, ends: Mapping[int, int], timeout_s: float, *, goes_on: bool = False) -> None:
         """``goes_on``: the time is that of a standstill."""
         while True:
-            before = dict(self._reader.positions)
+            before = dict(self._consumer.positions)
             try:
                 async with asyncio.timeout(timeout_s):
-                    await self._reader.reach(ends)
+                    await self._consumer.reach(ends)
                 return
             except TimeoutError as error:
-                if goes_on and self._reader.positions != before:
+                if goes_on and self._consumer.positions != before:
                     continue
                 raise ReadFailed(self._behind(ends, timeout_s)) from error
 
     def _behind(self, ends: Mapping[int, int], timeout_s: float) -> str:
-        positions = self._reader.positions
+        positions = self._consumer.positions
         behind = ", ".join(
             f"partition {each} at {positions[each]} of {end}" for each, end in ends.items() if positions[each] < end
         )
-        why = f": {self._reader.failure}" if self._reader.failure is not None else ""
+        why = f": {self._consumer.failure}" if self._consumer.failure is not None else ""
         return f"topic {self.topic.name} was not read to its end in {timeout_s:g} s ({behind}){why}"

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from barnabas.clients.consumer.topic_consumer import ConsumerRecord
 from barnabas.connect.decide.backing_stores.config_records import ConfigRecord
 from barnabas.connect.decide.backing_stores.offset_records import OffsetRecord
 from barnabas.connect.decide.backing_stores.offset_state import MergedOffsets, OffsetState, PartitionOffset
@@ -17,7 +18,7 @@ from barnabas.connect.run.internal_topics.topic_admin import (
     offset_topic,
     status_topic,
 )
-from barnabas.connect.run.internal_topics.topic_log import LogRecord, TopicLog
+from barnabas.connect.run.internal_topics.topic_log import TopicLog
 
 __all__ = ["SourceOffsets", "WorkerTopics"]
 
@@ -29,7 +30,7 @@ class _OffsetTopic:
         self.log = TopicLog(offset_topic(settings, name), properties, self._received)
         self.starting: asyncio.Task[None] | None = None
 
-    def _received(self, record: LogRecord) -> None:
+    def _received(self, record: ConsumerRecord) -> None:
         self.state.replay(record.key, record.value, record.timestamp_ms)
 
     async def started(self) -> None:
@@ -122,8 +123,8 @@ class WorkerTopics:
         self,
         settings: Mapping[str, object],
         *,
-        received_config: Callable[[LogRecord], None],
-        received_status: Callable[[LogRecord], None],
+        received_config: Callable[[ConsumerRecord], None],
+        received_status: Callable[[ConsumerRecord], None],
     ) -> None:
         self.offsets = SourceOffsets(settings)
         self.configs = TopicLog(

@@ -1,8 +1,8 @@
-"""Read a topic from its beginning and go on reading: each record is told once, in the order of its partition.
+"""Reads a topic from given offsets and goes on reading: each record comes once, in the order of its partition.
 
-What ends the reading of a consumer does not end this one: after a pause it goes on behind the last record that was
-told. A topic whose end lies before that (it was made anew, or its last leader had less) is read from its beginning
-again, which is harmless for who replays it. An end is counted as Kafka counts it, markers of transactions included.
+What ends a ``Fetcher`` does not end this consumer: after a pause it goes on behind the last record that came. A topic
+whose end lies before that (it was created anew, or its last leader had less) is read from its beginning again, which is
+harmless for a reader that replays it. An end is counted as Kafka counts it, markers of transactions included.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.consumer.config import ConsumerConfig
 from barnabas.clients.consumer.fetcher import Fetcher
 from barnabas.common.error_code import ErrorCode
-from barnabas.connect.errors import ConnectError
 
 if TYPE_CHECKING:
     from barnabas.clients.consumer.completed_fetch import Fetched
     from barnabas.clients.network_client import NetworkClient
     from barnabas.clients.topic_metadata import TopicMetadata, TopicMetadataSource
 
-__all__ = ["LogRecord", "ReadFailed", "TopicReader"]
+__all__ = ["ConsumerRecord", "TopicConsumer"]
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +30,7 @@ _PAUSE_S = 0.25
 _PAUSE_MAX_S = 5.0
 
 
-class LogRecord(NamedTuple):
+class ConsumerRecord(NamedTuple):
     partition: int
     offset: int
     timestamp_ms: int
@@ -39,18 +38,14 @@ class LogRecord(NamedTuple):
     value: bytes | None
 
 
-class ReadFailed(ConnectError):
-    """The end of the topic was not reached in time."""
-
-
-class TopicReader:
+class TopicConsumer:
     """``received`` is called inside the event loop for each record, and must not raise."""
 
     def __init__(
         self,
         network: NetworkClient,
         source: TopicMetadataSource,
-        received: Callable[[LogRecord], None],
+        received: Callable[[ConsumerRecord], None],
         *,
         read_committed: bool = False,
     ) -> None:
@@ -118,7 +113,7 @@ class TopicReader:
         for record in fetched.records():
             if record.offset >= position:
                 position = self.positions[partition] = record.offset + 1
-                self._received(LogRecord(partition, record.offset, record.timestamp, record.key, record.value))
+                self._received(ConsumerRecord(partition, record.offset, record.timestamp, record.key, record.value))
         self.positions[partition] = max(position, fetched.batches[-1].next_offset)
         self.failure = None
         self._moved.set()

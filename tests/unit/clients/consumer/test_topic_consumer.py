@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.clients.consumer import topic_consumer
+from barnabas.clients.consumer.topic_consumer import ConsumerRecord, TopicConsumer
 from barnabas.clients.topic_metadata import TopicMetadataSource
-from barnabas.connect.run.internal_topics import topic_reader
-from barnabas.connect.run.internal_topics.topic_reader import LogRecord, TopicReader
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
 from tests.unit.clients.memory_cluster import TOPIC, MemoryCluster
@@ -23,12 +23,12 @@ def fill(cluster: MemoryCluster, partition: int, count: int, *, is_control: bool
     cluster.append(partition, build_batch(records, is_control=is_control, is_transactional=is_control))
 
 
-def reading(cluster: MemoryCluster, use: Callable[[TopicReader], Awaitable[None]]) -> list[LogRecord]:
-    told: list[LogRecord] = []
+def reading(cluster: MemoryCluster, use: Callable[[TopicConsumer], Awaitable[None]]) -> list[ConsumerRecord]:
+    told: list[ConsumerRecord] = []
 
     async def main() -> None:
         source = TopicMetadataSource(cluster.network, TOPIC)
-        reader = TopicReader(cluster.network, source, told.append)
+        reader = TopicConsumer(cluster.network, source, told.append)
         reader.start(await source.load(), dict.fromkeys(cluster.logs, 0))
         try:
             async with asyncio.timeout(20):
@@ -42,11 +42,11 @@ def reading(cluster: MemoryCluster, use: Callable[[TopicReader], Awaitable[None]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_reader, "_PAUSE_S", 0.0)
-    monkeypatch.setattr(topic_reader, "_PAUSE_MAX_S", 0.0)
+    monkeypatch.setattr(topic_consumer, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(topic_consumer, "_PAUSE_MAX_S", 0.0)
 
 
-def offsets(told: list[LogRecord], partition: int) -> list[int]:
+def offsets(told: list[ConsumerRecord], partition: int) -> list[int]:
     return [record.offset for record in told if record.partition == partition]
 
 
@@ -54,14 +54,14 @@ def test_everything_up_to_an_end_is_told_and_what_comes_later_too() -> None:
     cluster = MemoryCluster(2)
     fill(cluster, 0, 10)
 
-    async def use(reader: TopicReader) -> None:
+    async def use(reader: TopicConsumer) -> None:
         await reader.reach({0: 10, 1: 0})
         fill(cluster, 1, 5)
         await reader.reach({1: 5})
 
     told = reading(cluster, use)
     assert (offsets(told, 0), offsets(told, 1)) == (list(range(10)), list(range(5)))
-    assert told[3] == LogRecord(0, 3, 7, b"k", b"3")
+    assert told[3] == ConsumerRecord(0, 3, 7, b"k", b"3")
 
 
 def test_markers_count_and_are_not_told() -> None:
@@ -69,7 +69,7 @@ def test_markers_count_and_are_not_told() -> None:
     fill(cluster, 0, 2)
     fill(cluster, 0, 1, is_control=True)
 
-    async def use(reader: TopicReader) -> None:
+    async def use(reader: TopicConsumer) -> None:
         await reader.reach({0: 3})
 
     assert offsets(reading(cluster, use), 0) == [0, 1]
@@ -91,7 +91,7 @@ def test_whatever_happens_each_record_is_told_once_and_in_order(faults: list[str
         fill(cluster, 1, 4)
     cluster.faults.extend(faults)
 
-    async def use(reader: TopicReader) -> None:
+    async def use(reader: TopicConsumer) -> None:
         await reader.reach({0: 12, 1: 12})
 
     told = reading(cluster, use)
@@ -103,7 +103,7 @@ def test_a_topic_that_ends_before_what_was_read_is_read_from_its_beginning(caplo
     fill(cluster, 0, 10)
     begun_anew = asyncio.Event()
 
-    async def use(reader: TopicReader) -> None:
+    async def use(reader: TopicConsumer) -> None:
         await reader.reach({0: 10})
         begin = reader._begin_anew_if_gone
         reader._begin_anew_if_gone = lambda: (begin(), begun_anew.set())  # type: ignore[method-assign, assignment]

@@ -1,0 +1,182 @@
+"""Records with keys that wait to be sent, each for a call that waits for its offset.
+
+Records of one call that go to one partition are in one batch if they fit. What goes at the same time goes together:
+while a batch is under way, the next one gathers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.clients.producer.batch import Batch
+from barnabas.clients.producer.batch_queues import BatchQueue, BatchQueues
+from barnabas.protocol.record_batch import BATCH_HEADER_SIZE, NO_SEQUENCE
+from barnabas.protocol.record_batch_builder import encode_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from barnabas.clients.producer.config import ProducerConfig
+
+__all__ = ["KeyedAccumulator", "KeyedBatch", "KeyedRecord", "ProduceCall"]
+
+_RECORD_OVERHEAD_MAX = 26
+"""Length, attributes, both deltas, two lengths and the number of headers, in a batch of less than a million records."""
+
+
+class ProduceCall:
+    """``offsets`` fill up as batches are acknowledged; ``done`` ends with the last one, or with the first failure."""
+
+    __slots__ = ("_left", "done", "offsets")
+
+    def __init__(self, count: int) -> None:
+        self.offsets = [-1] * count
+        self._left = count
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def delivered(self, place: int, offset: int) -> None:
+        self.offsets[place] = offset
+        self._left -= 1
+        if not self._left and not self.done.done():
+            self.done.set_result(None)
+
+    def fail(self, error: Exception) -> None:
+        if not self.done.done():
+            self.done.set_exception(error)
+
+
+class KeyedRecord(NamedTuple):
+    """``place`` is that of the record in its call."""
+
+    call: ProduceCall
+    place: int
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+
+    @property
+    def size_max(self) -> int:
+        return len(self.key or b"") + len(self.value or b"") + _RECORD_OVERHEAD_MAX
+
+
+class KeyedBatch(Batch):
+    __slots__ = ("records",)
+
+    def __init__(self, partition: int, created_s: float, records: Sequence[KeyedRecord]) -> None:
+        super().__init__(partition, created_s, records[0].timestamp_ms)
+        self.records: list[KeyedRecord] = []
+        self.extend(records)
+
+    def extend(self, records: Sequence[KeyedRecord]) -> None:
+        self.records += records
+        self._count()
+
+    def is_wanted(self) -> bool:
+        return any(not record.call.done.done() for record in self.records)
+
+    def leave_out(self, call: ProduceCall) -> None:
+        self.records = [record for record in self.records if record.call is not call]
+        self._count()
+
+    def delivered(self) -> None:
+        for step, record in enumerate(self.records):
+            record.call.delivered(record.place, self.base_offset + step if self.base_offset >= 0 else -1)
+
+    def fail(self, error: Exception) -> None:
+        for record in self.records:
+            record.call.fail(error)
+
+    def halves(self) -> tuple[KeyedBatch, KeyedBatch]:
+        """Two batches of more than one record, with sequences that take the place of this one's."""
+        middle = self.count // 2
+        first, second = (
+            KeyedBatch(self.partition, self.created_s, records)
+            for records in (self.records[:middle], self.records[middle:])
+        )
+        for half in (first, second):
+            half.attempts, half.is_full = self.attempts, True
+        first.sequence = self.sequence
+        second.sequence = (self.sequence + middle) % (1 << 31)
+        return first, second
+
+    def _count(self) -> None:
+        self.count = len(self.records)
+        self.size = BATCH_HEADER_SIZE + sum(record.size_max for record in self.records)
+
+    def _take_records(self) -> bytes:
+        self._base_timestamp = self.records[0].timestamp_ms
+        self._max_timestamp = max(record.timestamp_ms for record in self.records)
+        return b"".join(
+            encode_record(step, record.timestamp_ms - self._base_timestamp, record.key, record.value)
+            for step, record in enumerate(self.records)
+        )
+
+
+class KeyedAccumulator(BatchQueues[KeyedBatch]):
+    """Nothing is held back: who calls waits for the outcome, and so limits what gathers."""
+
+    def __init__(self, partitions: Iterable[int], config: ProducerConfig) -> None:
+        super().__init__(partitions, config, producer=None)
+        self._limits: dict[int, int] = {}
+        """The bytes of a batch, for partitions that refused larger ones."""
+
+    def append(self, partition: int, records: Sequence[KeyedRecord], now: float) -> None:
+        """Add the records of one call for the partition."""
+        queue = self._queues[partition]
+        limit = self._limits.get(partition, self._batch_limit)
+        for group in _groups(records, limit):
+            size = sum(record.size_max for record in group)
+            batch = queue.batches[-1] if queue.batches else None
+            if batch is not None and not batch.attempts and not batch.is_full and batch.size + size <= limit:
+                batch.extend(group)
+            else:
+                batch = KeyedBatch(partition, now, group)
+                queue.batches.append(batch)
+                size = batch.size
+            self._add(queue, size, len(group))
+
+    def divide(self, batch: KeyedBatch) -> None:
+        """The cluster found it too large: it goes again as two, and later ones of its partition are no larger."""
+        queue = self._queues[batch.partition]
+        queue.in_flight.remove(batch)
+        self._limits[batch.partition] = min(self._limits.get(batch.partition, batch.size), max(1, batch.size // 2))
+        self._forget(batch)
+        for half in batch.halves():
+            self._insert(queue, half)
+            self.buffered_bytes += half.size
+            self.waiting += half.count
+
+    def withdraw(self, call: ProduceCall, partitions: Iterable[int]) -> None:
+        """The call waits no more. What was not sent is left out; what was, and concerns no other call, is given up."""
+        for partition in partitions:
+            queue = self._queues[partition]
+            for batch in list(queue.batches):
+                if not batch.attempts:
+                    self._leave_out(queue, batch, call)
+                elif not batch.is_wanted():
+                    self._remove(queue, batch)
+                    if batch.sequence != NO_SEQUENCE:
+                        self.forget_producer(partition)
+
+    def _leave_out(self, queue: BatchQueue[KeyedBatch], batch: KeyedBatch, call: ProduceCall) -> None:
+        size, count = batch.size, batch.count
+        batch.leave_out(call)
+        if batch.count:
+            self._add(queue, batch.size - size, batch.count - count)
+        else:
+            queue.batches.remove(batch)
+            self._add(queue, -size, -count)
+
+
+def _groups(records: Sequence[KeyedRecord], limit: int) -> list[list[KeyedRecord]]:
+    """Pieces that fit a batch of so many bytes each; a larger record is alone."""
+    groups: list[list[KeyedRecord]] = []
+    size = 0
+    for record in records:
+        if not groups or size + record.size_max > limit:
+            groups.append([])
+            size = BATCH_HEADER_SIZE
+        groups[-1].append(record)
+        size += record.size_max
+    return groups
