@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
-from inspect import get_annotations
 from typing import Any, NamedTuple, overload
 
 from barnabas.common.config_validators import Validator, ValidList, validator_of
@@ -248,7 +247,7 @@ def attributes_of(table: type[SettingTable]) -> dict[str, str]:
     """The annotated type of each attribute that is the value of a setting, by the setting's name."""
     annotations: dict[str, str] = {}
     for part in reversed(table.__mro__):
-        annotations.update(get_annotations(part))
+        annotations.update(getattr(part, "__annotations__", {}))
     return {row.name: annotations[row.name.replace(".", "_")] for row in rows_of(table) if row.is_attribute}
 
 
