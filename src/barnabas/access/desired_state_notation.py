@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import NamedTuple
 
 from barnabas.access.acl_text import parse_resource, type_word
@@ -85,8 +86,6 @@ def resource_pattern_text(pattern: ResourcePattern) -> str | None:
 def operation_of(text: str) -> int:
     operation = _OPERATIONS.get(text.strip().replace("_", "").replace("-", "").casefold())
     if operation is None:
-        from difflib import get_close_matches  # Only a mistake needs it.
-
         close = get_close_matches(text.casefold(), list(_OPERATIONS), n=1, cutoff=0.6)
         hint = f" (did you mean {operation_text(_OPERATIONS[close[0]])}?)" if close else ""
         known = ", ".join(operation_text(code) for code in _OPERATIONS.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Literal
 
@@ -30,8 +31,6 @@ def completion(shell: Literal["bash", "zsh", "fish"]) -> int:
     shell
         The shell.
     """
-    import sys
-
     sys.stdout.write(_whole().generate_completion(prog_name="barnabas", shell=shell))
     return 0
 

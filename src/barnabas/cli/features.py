@@ -13,6 +13,7 @@ from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import AnswerOptions, ChangeOptions, ClusterOptions, Flag, UsageError
 from barnabas.cli.output.advice import nearest, problem_of, problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+from barnabas.cli.output.table import Sheet
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, AdminError, FeatureMetadata, UpgradeType
@@ -40,8 +41,6 @@ def describe(*, options: ClusterOptions | None = None) -> int:
     """
 
     async def work(admin: AdminClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         found = await admin.describe_features()
         sheet = Sheet(columns=("feature", "lowest", "highest", "in use"))
         documents = []
@@ -168,7 +167,6 @@ def version_mapping(*, release_version: str | None = None, options: AnswerOption
     release_version
         The release, as in 4.3, or a level of metadata.version, as in 4.3-IV0; without it the newest that is stable.
     """
-    from barnabas.cli.output.table import Sheet
     from barnabas.metadata.metadata_version import LATEST_PRODUCTION
 
     version = LATEST_PRODUCTION if release_version is None else _metadata_version(release_version)
@@ -192,7 +190,6 @@ def feature_dependencies(*, feature: list[str], options: AnswerOptions | None = 
     feature
         A feature and its level, as in group.version=1. May be repeated.
     """
-    from barnabas.cli.output.table import Sheet
     from barnabas.metadata.features import FEATURES, METADATA_VERSION, SUPPORTED_FEATURES
 
     sheet = Sheet(columns=("feature", "level", "needs"))

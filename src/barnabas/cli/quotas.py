@@ -12,6 +12,7 @@ from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions
 from barnabas.cli.arguments.config_options import parse_delete_config, parse_settings
 from barnabas.cli.output.advice import nearest, problems_of
 from barnabas.cli.output.answer import Answer, Change, change_answer
+from barnabas.cli.output.table import Sheet
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient
@@ -86,7 +87,6 @@ def list_(*, strict: Flag = False, entities: QuotaEntities | None = None, option
     parts = (entities or QuotaEntities()).parts()
 
     async def work(admin: AdminClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
         from barnabas.clients.admin import ClientQuotaFilter, QuotaMatch
 
         matches = tuple(QuotaMatch(kind, name) for kind, name in parts.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ from barnabas.cli.arguments.acl_options import parse_principals
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
 from barnabas.cli.output.answer import Answer, Change, change_answer
+from barnabas.cli.output.table import Sheet
+from barnabas.common.error_code import ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, DelegationToken
@@ -40,8 +43,6 @@ def list_(*, owner_principal: list[str] | None = None, options: ClusterOptions |
     owners = parse_principals(owner_principal) or None
 
     async def work(admin: AdminClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         found = await admin.describe_delegation_tokens(owners)
         sheet = Sheet(columns=("token", "owner", "requester", "renewers", "issued", "expires", "ends at last"))
         for each in found:
@@ -95,8 +96,6 @@ def create(
             owner=owner, renewers=renewers, max_lifetime_ms=max_life_time_period, wait=wait
         )
         from base64 import b64encode
-
-        from barnabas.cli.output.table import Sheet
 
         hmac = b64encode(made.hmac).decode()
         sheet = Sheet()
@@ -170,7 +169,6 @@ def expire(*, hmac_file: str, expiry_time_period: int = -1, options: ChangeOptio
 
 async def _tried(admin: AdminClient, hmac: bytes, done: str) -> Answer:
     from barnabas.clients.admin.errors import admin_error
-    from barnabas.common.error_code import ErrorCode
 
     for each in await admin.describe_delegation_tokens():
         if each.hmac == hmac:
@@ -181,7 +179,6 @@ async def _tried(admin: AdminClient, hmac: bytes, done: str) -> Answer:
 def _hmac(path: str) -> bytes:
     """Raises UsageError."""
     import binascii
-    import sys
     from base64 import b64decode
 
     try:

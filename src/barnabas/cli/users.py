@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
-from barnabas.cli.output.advice import problems_of
+from barnabas.cli.output.advice import nearest, problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+from barnabas.cli.output.table import Sheet
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient
@@ -38,8 +39,6 @@ def list_(user: list[str] | None = None, *, options: ClusterOptions | None = Non
     """
 
     async def work(admin: AdminClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         results = await admin.describe_user_scram_credentials(user or None)
         known = list((await admin.describe_user_scram_credentials()).values) if results.errors else []
         sheet = Sheet(columns=("user", "mechanism", "iterations"))
@@ -157,8 +156,6 @@ def delete_password(
         held = {info.mechanism.mechanism_name: info.mechanism for info in known.values.get(user, ())}
         wanted = [name for name in held if not mechanism or name in mechanism]
         if not wanted:
-            from barnabas.cli.output.advice import nearest
-
             near = nearest(user, (name for name in known.values if name != user))
             advice = f"did you mean {near}?" if near else "'barnabas users list' shows those that there are"
             return change_answer([], [Problem("there is no such password", user, advice=advice)], dry_run=dry_run)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from barnabas.clients.admin import AdminClient
 from barnabas.common.errors import invariant
 from barnabas.connect.decide.tasks.task_progress import QueryPlan, TaskProgress
 from barnabas.connect.decide.tasks.task_runtime import (
@@ -157,8 +158,6 @@ class SparkTaskRuntime:
             return EmbeddedSessions(self.settings)
 
         def cluster_id() -> str:
-            from barnabas.clients.admin import AdminClient
-
             with AdminClient.sync(properties=client_properties) as admin:
                 return admin.describe_cluster().cluster_id or ""
 

@@ -26,6 +26,7 @@ from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.decision_steps import Pace, Steps
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.envelope_tags import CALL_ID_SIZE, CALL_TAG
+from barnabas.protocol.messages.create_topics import CreateTopicsResponse
 from barnabas.protocol.records.no_op_record import NoOpRecord
 from barnabas.protocol.stepped_writing import write_in_steps
 
@@ -151,8 +152,6 @@ def _body(result: ControllerResult[Any], api_version: int, bytes_max: int) -> St
 
 
 def _without_configs(response: Message) -> Steps[Message]:
-    from barnabas.protocol.messages.create_topics import CreateTopicsResponse  # Only numbered calls need it.
-
     if not isinstance(response, CreateTopicsResponse):
         return response
     topics = []

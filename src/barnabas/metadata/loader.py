@@ -19,6 +19,7 @@ from typing import Any, Final
 from barnabas.common.errors import InvariantViolated, invariant
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
 from barnabas.metadata.publisher import LoaderManifest, MetadataPublisher, published_in_steps
+from barnabas.metadata.snapshot import records_of
 from barnabas.protocol.records.abort_transaction_record import AbortTransactionRecord
 from barnabas.protocol.records.begin_transaction_record import BeginTransactionRecord
 from barnabas.protocol.records.end_transaction_record import EndTransactionRecord
@@ -221,8 +222,6 @@ class MetadataLoader:
 
 
 def _delta_from_nothing(image: MetadataImage) -> MetadataDelta:
-    from barnabas.metadata.snapshot import records_of
-
     delta = MetadataDelta(MetadataImage.EMPTY, is_snapshot=True)
     if image.features.metadata_version is not None:
         for record, _ in records_of(image):

@@ -8,6 +8,7 @@ until the node stops: nothing is stored.
 from __future__ import annotations
 
 import logging
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from barnabas.common.errors import ApiException, ErrorCode
@@ -103,7 +104,5 @@ def _problem(operation: ConfigOperation, known: set[str]) -> ApiException | None
 
 
 def _hint(operation: ConfigOperation, known: set[str]) -> str:
-    from difflib import get_close_matches  # Only a mistake needs it.
-
     close = get_close_matches(operation.name, known | LOGGER_ALIASES.keys(), n=1, cutoff=0.8)
     return f" Did you mean {close[0]}?" if close else ""

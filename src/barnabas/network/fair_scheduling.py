@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -97,8 +98,6 @@ class FairThreads:
             if done.cancelled():
                 continue
             if self._executor is None:
-                from concurrent.futures import ThreadPoolExecutor  # A node that has no long work never loads it.
-
                 self._executor = ThreadPoolExecutor(self._count, self._name)
             self._running += 1
             running = asyncio.ensure_future(loop.run_in_executor(self._executor, work))

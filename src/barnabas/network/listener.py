@@ -21,6 +21,7 @@ from barnabas.network.loop_scheduler import LoopShare
 from barnabas.network.refusal_log import RefusalLog
 from barnabas.network.request_limits import RequestLimits
 from barnabas.security.principal import ANONYMOUS
+from barnabas.security.principal_builder import AuthenticationContext, PrincipalRefused, session_principal
 
 if TYPE_CHECKING:
     from barnabas.network.authentication import ConnectionSecurity
@@ -200,8 +201,6 @@ class Listener:
 
     def _authenticate(self, connection: Connection) -> str | None:
         """Give the connection its principal, or say why nobody may be that."""
-        from barnabas.security.principal_builder import AuthenticationContext, PrincipalRefused, session_principal
-
         if self.security is None:
             return None
         context = AuthenticationContext(

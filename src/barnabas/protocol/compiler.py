@@ -11,6 +11,7 @@ before anything is allocated for it; so are counts of elements and of tagged fie
 from __future__ import annotations
 
 from struct import error as packing_error
+from struct import pack, unpack_from
 from typing import TYPE_CHECKING, Any
 
 from barnabas.common.uuid import Uuid
@@ -64,8 +65,6 @@ def write_struct(struct: Struct, version: int, chunks: list[bytes], *, flexible:
 
 
 def _compile_writer(cls: type[Struct], version: int, flexible: bool) -> Any:
-    from struct import pack
-
     source = MessageWriter(version, flexible)
     source.emit("try:")
     source.indent += 1
@@ -90,8 +89,6 @@ def _compile_writer(cls: type[Struct], version: int, flexible: bool) -> Any:
 def compile_reader(cls: type[Message], version: int) -> Any:
     """A function ``(buffer, offset, limits=UNLIMITED) -> (message, end)``; kept on the class."""
     _check_version(cls, version, DecodeError)
-    from struct import unpack_from
-
     source = MessageReader(version, cls.is_flexible(version))
     source.emit("n = len(buf)")
     source.emit("left = limits.elements")

@@ -13,6 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from barnabas.protocol.errors import BufferUnderflow, EncodeError, UnknownMessageType, UnsupportedVersion
 from barnabas.protocol.record_serde import decode_versioned, encode_versioned
 from barnabas.protocol.records.end_txn_marker import EndTxnMarker
+from barnabas.protocol.records.kraft_version_record import KRaftVersionRecord
+from barnabas.protocol.records.leader_change_message import LeaderChangeMessage
+from barnabas.protocol.records.snapshot_footer_record import SnapshotFooterRecord
+from barnabas.protocol.records.snapshot_header_record import SnapshotHeaderRecord
+from barnabas.protocol.records.voters_record import VotersRecord
 
 if TYPE_CHECKING:
     from barnabas.protocol.schema import Message
@@ -92,21 +97,11 @@ def _class_of(type_: ControlRecordType) -> type[Message]:
     if type_ in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
         return EndTxnMarker
     if type_ is ControlRecordType.LEADER_CHANGE:
-        from barnabas.protocol.records.leader_change_message import LeaderChangeMessage
-
         return LeaderChangeMessage
     if type_ is ControlRecordType.SNAPSHOT_HEADER:
-        from barnabas.protocol.records.snapshot_header_record import SnapshotHeaderRecord
-
         return SnapshotHeaderRecord
     if type_ is ControlRecordType.SNAPSHOT_FOOTER:
-        from barnabas.protocol.records.snapshot_footer_record import SnapshotFooterRecord
-
         return SnapshotFooterRecord
     if type_ is ControlRecordType.KRAFT_VERSION:
-        from barnabas.protocol.records.kraft_version_record import KRaftVersionRecord
-
         return KRaftVersionRecord
-    from barnabas.protocol.records.voters_record import VotersRecord
-
     return VotersRecord

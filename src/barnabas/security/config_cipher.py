@@ -10,7 +10,10 @@ The first key encrypts, all of them decrypt. Nonces come from the caller: this c
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 from barnabas.common.broker_config import broker_config_key
@@ -64,9 +67,6 @@ def key_texts(text: str) -> list[str]:
 
 def parse_encryption_keys(texts: Sequence[str]) -> list[bytes]:
     """The keys, newest first. Raises ValueError with a message that shows none of them."""
-    import base64  # Here and below: who has no keys does not load it.
-    import binascii
-
     keys = []
     for number, text in enumerate(texts, 1):
         try:
@@ -94,8 +94,6 @@ class ConfigCipher:
         self._new_nonce = new_nonce
 
     def encrypt(self, resource: ConfigResource, name: str, value: str) -> str:
-        import base64
-
         nonce = self._new_nonce()
         sealed = self._ciphers[self._newest_id].encrypt(nonce, value.encode("utf-8"), _associated(resource, name))
         text = base64.urlsafe_b64encode(nonce + sealed).decode("ascii")
@@ -105,8 +103,6 @@ class ConfigCipher:
         """The value in clear; one that is not encrypted is given back. Raises UndecryptableConfig."""
         if not is_encrypted(value):
             return value
-        import base64
-
         version, _, rest = value.removeprefix(ENCRYPTED_PREFIX).partition(":")
         key_id, _, text = rest.partition(":")
         where = f"{_place(resource)}: the value of {name}"
@@ -157,8 +153,6 @@ def undecryptable(
 
 
 def _key_id(key: bytes) -> str:
-    from hashlib import sha256
-
     return sha256(_KEY_ID_DOMAIN + key).hexdigest()[:8]
 
 

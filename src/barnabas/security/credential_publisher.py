@@ -5,6 +5,7 @@ A change is in force when the image is: before the controller answers whoever as
 
 from __future__ import annotations
 
+import hmac
 from base64 import b64encode
 from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING
@@ -62,8 +63,6 @@ class CredentialPublisher:
     @property
     def disguise_key(self) -> bytes:
         """From what every node has: the secret of tokens, else the cluster id, which is told after a login."""
-        import hmac
-
         if not self._cluster_id:
             return b""
         secret = self._cluster_id.encode() if self._hmacs is None else self._hmacs.key_for(self._cluster_id)

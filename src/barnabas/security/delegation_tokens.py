@@ -7,7 +7,10 @@ read by others gives no token away.
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Container, Iterator, Mapping
+from hashlib import sha256
+from hmac import compare_digest
 from typing import TYPE_CHECKING
 
 from barnabas.common.scram_mechanism import SCRAM_ITERATIONS_MIN, ScramMechanism
@@ -80,8 +83,6 @@ class TokenHmacs:
         return f"TokenHmacs({len(self._ids)} known)"
 
     def hmac_of(self, token_id: str) -> bytes:
-        import hmac
-
         return hmac.digest(self._secret, token_id.encode(), "sha512")
 
     def key_for(self, purpose: str) -> bytes:
@@ -93,8 +94,6 @@ class TokenHmacs:
 
         It looks like a user's: who guesses ids must not see from it whether there is such a token.
         """
-        import hmac
-
         from barnabas.security.sasl.scram import random_text
 
         data = hmac.digest(self._secret, f"{mechanism.mechanism_name} salt {token_id}".encode(), "sha512")
@@ -102,9 +101,6 @@ class TokenHmacs:
 
     def find(self, wanted: bytes, tokens: PersistentMap[str, DelegationTokenRecord]) -> DelegationTokenRecord | None:
         """The token among ``tokens`` that has this HMAC."""
-        from hashlib import sha256
-        from hmac import compare_digest
-
         self._follow(tokens)
         token = tokens.get(self._ids.get(sha256(wanted).digest(), ""))
         if token is None or not compare_digest(self.hmac_of(token.token_id), wanted):
@@ -114,8 +110,6 @@ class TokenHmacs:
     def _follow(self, tokens: PersistentMap[str, DelegationTokenRecord]) -> None:
         if tokens is self._tokens:
             return
-        from hashlib import sha256
-
         before = self._tokens
         if before is None or len(self._ids) > 2 * len(tokens) + 1000:
             self._ids.clear()  # Of tokens that are gone, mostly.

@@ -6,6 +6,9 @@ password never leaves the tool. ``hashlib`` is imported when somebody has a cred
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+from hashlib import pbkdf2_hmac
 from typing import TYPE_CHECKING
 
 from barnabas.security.sasl.credential_store import ScramCredential
@@ -18,17 +21,12 @@ __all__ = ["credential_of_password", "credential_of_salted_password", "salted_pa
 
 def salted_password_of(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
     """PBKDF2 of the password's UTF-8 bytes: some milliseconds. Like Kafka, without SASLprep."""
-    from hashlib import pbkdf2_hmac
-
     return pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
 
 
 def credential_of_salted_password(
     mechanism: ScramMechanism, salted_password: bytes, salt: bytes, iterations: int
 ) -> ScramCredential:
-    import hashlib
-    import hmac
-
     digest = mechanism.digest
     client_key = hmac.digest(salted_password, b"Client Key", digest)
     return ScramCredential(

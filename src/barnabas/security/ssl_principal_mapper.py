@@ -10,6 +10,7 @@ anybody lives, also with the rules that Kafka's documentation shows. So the rule
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 from barnabas.security.cpu_limit import TooMuchWork, within_cpu_time
@@ -91,8 +92,6 @@ class SslPrincipalMapper:
         """Raises NoMatchingRule or TooLongToMatch, or ValueError when a replacement can't be followed."""
         if self._rules == [None]:
             return distinguished_name
-        import hashlib
-
         key = hashlib.sha256(distinguished_name.encode("utf-8", "surrogatepass")).digest()
         if key not in self._too_long:
             try:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
+from barnabas.broker.delayed_produce import wait_for_replicas
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
@@ -75,8 +76,6 @@ def handle_delete_records(
 async def _wait_for_replicas(
     response: DeleteRecordsResponse, waiting: list[_Waiting], timeout_ms: int
 ) -> DeleteRecordsResponse:
-    from barnabas.broker.delayed_produce import wait_for_replicas
-
     waits = [partial(leader.wait_for_low_watermark, offset) for _, leader, offset in waiting]
     errors = await wait_for_replicas(waits, timeout_ms)
     for (answer, leader, _), error in zip(waiting, errors, strict=True):

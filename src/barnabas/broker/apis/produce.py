@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
+from barnabas.broker.delayed_produce import wait_for_replicas
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode, InvalidRecords
 from barnabas.common.resource import ResourceType
@@ -204,8 +205,6 @@ class _Producing:
                 self.uncommitted.append((name, answer, leader, info.last_offset + 1))
 
     async def _wait_for_replicas(self) -> None:
-        from barnabas.broker.delayed_produce import wait_for_replicas
-
         waits = [partial(leader.wait_for, offset) for _, _, leader, offset in self.uncommitted]
         errors = await wait_for_replicas(waits, self.request.timeout_ms)
         for (name, answer, _, _), error in zip(self.uncommitted, errors, strict=True):

@@ -21,6 +21,7 @@ from barnabas.cli.arguments.topic_selection import merged
 from barnabas.cli.output.advice import problem_of, problems_of
 from barnabas.cli.output.answer import Answer, Change, change_answer
 from barnabas.cli.output.progress import in_steps
+from barnabas.cli.output.table import Sheet
 from barnabas.common.acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from barnabas.common.resource import PatternType, ResourceType
 
@@ -66,8 +67,6 @@ def list_(
     wanted = filters(named, pattern, who, parse_operations(operation, any_allowed=True))
 
     async def work(admin: AdminClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         found = await _found(admin, wanted)
         sheet = Sheet(columns=("resource", "principal", "permission", "operation", "host"))
         for each in found:

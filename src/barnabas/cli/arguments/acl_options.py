@@ -12,6 +12,7 @@ from cyclopts import Group, Parameter
 
 from barnabas.access.acl_text import operation_word, parse_host, parse_principal
 from barnabas.cli.arguments.cluster_options import Flag, UsageError
+from barnabas.cli.output.advice import nearest
 from barnabas.common.acl import WILDCARD_PRINCIPAL, AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from barnabas.common.resource import CLUSTER_NAME, PatternType, ResourceType
 
@@ -79,8 +80,6 @@ def parse_operations(texts: Iterable[str] | None, *, any_allowed: bool = False) 
         elif plain in _OPERATIONS:
             found.append(_OPERATIONS[plain])
         else:
-            from barnabas.cli.output.advice import nearest
-
             near = nearest(plain, _OPERATIONS)
             names = ", ".join(map(operation_word, _OPERATIONS.values()))
             raise UsageError(f"--operation {text}: there are {names}" + (f"; did you mean {near}?" if near else ""))

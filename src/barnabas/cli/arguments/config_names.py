@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from barnabas.cli.output.advice import nearest
+from barnabas.common.broker_config import BROKER_CONFIG_DEF
+from barnabas.common.group_config import CLIENT_METRICS_CONFIG_DEF, GROUP_CONFIG_DEF
+from barnabas.common.topic_config import TOPIC_CONFIG_DEF
 
 __all__ = ["setting_names", "unknown_setting_advice"]
 
@@ -13,16 +16,10 @@ _QUOTAS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "co
 
 def setting_names(kind: str) -> list[str]:
     """Of a topic, broker, group, client-metrics subscription; of others nothing is known."""
-    from barnabas.common.group_config import CLIENT_METRICS_CONFIG_DEF, GROUP_CONFIG_DEF
-
     match kind:
         case "topic":
-            from barnabas.common.topic_config import TOPIC_CONFIG_DEF
-
             return list(TOPIC_CONFIG_DEF)
         case "broker":
-            from barnabas.common.broker_config import BROKER_CONFIG_DEF
-
             return list(BROKER_CONFIG_DEF)
         case "group":
             return list(GROUP_CONFIG_DEF)

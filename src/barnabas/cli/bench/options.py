@@ -18,7 +18,7 @@ from cyclopts import Parameter
 
 from barnabas.cli.arguments.cluster_options import ClusterOptions, UsageError, running_command
 from barnabas.cli.bench.advice import ADVICE
-from barnabas.cli.output.advice import UnknownName, problem_of
+from barnabas.cli.output.advice import UnknownName, nearest, problem_of
 from barnabas.cli.output.answer import Answer
 from barnabas.cli.output.exit_status import INTERRUPTED
 
@@ -115,7 +115,6 @@ class RecordOptions(BenchOptions):
 
 
 def _check_names(given: Mapping[str, str], known: Collection[str]) -> None:
-    from barnabas.cli.output.advice import nearest
     from barnabas.clients.client_config import is_client_property
 
     for name in given:

@@ -10,6 +10,7 @@ from barnabas.cli.cluster.up import up
 from barnabas.cli.moves.drain import drain
 from barnabas.cli.moves.rebalance import rebalance
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+from barnabas.cli.output.table import Sheet
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, ClusterDescription, Node
@@ -74,8 +75,6 @@ def cluster_id(*, options: ClusterOptions | None = None) -> int:
     """
 
     async def work(admin: AdminClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         found = (await admin.describe_cluster()).cluster_id
         sheet = Sheet()
         sheet.add(found or "")
@@ -118,8 +117,6 @@ def unregister(broker_id: NodeId, *, options: ChangeOptions | None = None) -> in
 
 
 def _described(found: ClusterDescription) -> Answer:
-    from barnabas.cli.output.table import Sheet
-
     sheet = Sheet(f"cluster {found.cluster_id}", ("node", "host", "port", "rack", "state"))
     for node in found.nodes:
         state = "fenced" if node.is_fenced else ""

@@ -13,8 +13,11 @@ from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
 from barnabas.cli.arguments.config_options import parse_delete_config, parse_settings, read_settings_file
 from barnabas.cli.arguments.config_resources import WHOSE, Entities, noun, resource_problems
+from barnabas.cli.output.advice import nearest
 from barnabas.cli.output.answer import Answer, Change, change_answer
 from barnabas.cli.output.exit_status import FAILED
+from barnabas.cli.output.table import Sheet
+from barnabas.cli.output.table import show as show_sheet
 from barnabas.common.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -42,8 +45,6 @@ def list_(*, options: ClusterOptions | None = None) -> int:
     """
 
     async def work(admin: AdminClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         found = await admin.list_config_resources()
         sheet = Sheet(columns=("type", "name"))
         for each in found:
@@ -231,8 +232,6 @@ def show(name: str, *more: str) -> int:
     more
         Further settings.
     """
-    from barnabas.cli.output.table import Sheet
-    from barnabas.cli.output.table import show as show_sheet
     from barnabas.server.settings.reference_page import describe_setting
 
     status = 0
@@ -282,7 +281,6 @@ def check(path: str, *, override: list[str] | None = None) -> int:
 
 
 def _unknown(name: str) -> str:
-    from barnabas.cli.output.advice import nearest
     from barnabas.server.settings.reference_page import all_names
 
     close = nearest(name, all_names())

@@ -19,6 +19,7 @@ from barnabas.cli.arguments.config_resources import noun, right_to
 from barnabas.cli.output.advice import problem_of
 from barnabas.cli.output.answer import Answer, Problem
 from barnabas.cli.output.table import Sheet
+from barnabas.clients.admin import ConfigResource
 from barnabas.metadata.config_resolution import BrokerLevels, ConfigEntry, ConfigSource, ConfigSynonym
 
 if TYPE_CHECKING:
@@ -64,8 +65,6 @@ async def _levels_of_nodes(
     admin: AdminClient, configs: Sequence[Config]
 ) -> tuple[dict[int, BrokerLevels], list[Problem]]:
     """What each node says of the broker settings behind those of topics and groups; nothing if there are none."""
-    from barnabas.clients.admin import ConfigResource
-
     behind = [
         name
         for config in configs

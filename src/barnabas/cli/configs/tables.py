@@ -10,6 +10,7 @@ from barnabas.cli.arguments.config_resources import noun, resource_problems
 from barnabas.cli.output.answer import Answer, Problem
 from barnabas.cli.output.progress import in_steps
 from barnabas.cli.output.table import Sheet
+from barnabas.clients.admin import ConfigSource
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, Config, ConfigEntry, ConfigResource
@@ -59,8 +60,6 @@ def _entries(config: Config, with_defaults: bool) -> list[ConfigEntry]:
 
 
 def _is_set(entry: ConfigEntry, config: Config) -> bool:
-    from barnabas.clients.admin import ConfigSource
-
     static = (ConfigSource.DEFAULT_CONFIG, ConfigSource.STATIC_BROKER_CONFIG)
     if noun(config.resource) == "topic":
         return entry.source == ConfigSource.TOPIC_CONFIG

@@ -17,6 +17,7 @@ from barnabas.cli.connect.tables import each_asked, failure_notes, status_docume
 from barnabas.cli.connect.topics import reset_topics, topics
 from barnabas.cli.connect.worker_info import health, loggers, logs, plugin_config, plugins, set_logger
 from barnabas.cli.output.answer import Answer
+from barnabas.cli.output.table import Sheet
 
 if TYPE_CHECKING:
     from barnabas.connect.rest.connect_client import ConnectClient
@@ -44,8 +45,6 @@ def list_(*, state: list[str] | None = None, options: WorkerOptions | None = Non
     wanted = {each.upper() for each in state or ()}
 
     def work(worker: ConnectClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         sheet = Sheet(columns=("connector", "type", "state", "tasks", "class"))
         documents = []
         for name, found in sorted(worker.connectors().items()):
@@ -105,8 +104,6 @@ def config(connector: str, *, options: WorkerOptions | None = None) -> int:
     """
 
     def work(worker: ConnectClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         found, problems = each_asked([connector], worker.config)
         settings = found.get(connector, {})
         sheet = Sheet(columns=("setting", "value"))
@@ -132,8 +129,6 @@ def tasks(connector: str, *, options: WorkerOptions | None = None) -> int:
     """
 
     def work(worker: ConnectClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         found, problems = each_asked([connector], worker.tasks)
         sheet = Sheet(columns=("task", "setting", "value"))
         documents = []

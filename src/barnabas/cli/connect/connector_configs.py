@@ -13,6 +13,7 @@ from barnabas.cli.connect.options import WorkerChangeOptions, WorkerOptions, pro
 from barnabas.cli.connect.tables import each_asked
 from barnabas.cli.connect.wait import wait_for
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+from barnabas.cli.output.table import Sheet
 
 if TYPE_CHECKING:
     from barnabas.connect.rest.connect_client import ConnectClient
@@ -117,8 +118,6 @@ def validate(
     name, settings = read_config(connector, file, config)
 
     def work(worker: ConnectClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         _require_class(settings)
         found, refused = _validated(worker, name, settings)
         if refused:

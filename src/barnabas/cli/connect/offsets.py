@@ -11,6 +11,7 @@ from barnabas.cli.connect.arguments import parse_offsets, read_offsets_file
 from barnabas.cli.connect.options import WorkerChangeOptions, WorkerOptions, problem_of_request
 from barnabas.cli.connect.tables import each_asked
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+from barnabas.cli.output.table import Sheet
 
 if TYPE_CHECKING:
     from barnabas.connect.rest.connect_client import ConnectClient
@@ -35,8 +36,6 @@ def offsets(connector: str, *, options: WorkerOptions | None = None) -> int:
     """
 
     def work(worker: ConnectClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         found, problems = each_asked([connector], worker.offsets)
         positions = found.get(connector, [])
         sheet = Sheet(columns=("partition", "offset"))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from barnabas.cli.connect.options import problem_of_request
 from barnabas.cli.output.answer import Problem
 from barnabas.cli.output.table import Sheet
 
@@ -18,7 +19,6 @@ _LINES_OF_TRACE = 3
 
 def each_asked(names: Sequence[str], ask: Callable[[str], T]) -> tuple[dict[str, T], list[Problem]]:
     """What is answered for each name; one that is refused does not stop the others."""
-    from barnabas.cli.connect.options import problem_of_request
     from barnabas.connect.rest.connect_client import RequestRefused
 
     found: dict[str, T] = {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.cli.connect.options import WorkerChangeOptions, WorkerOptions
 from barnabas.cli.connect.tables import each_asked
 from barnabas.cli.output.answer import Answer, Change, change_answer
+from barnabas.cli.output.table import Sheet
 
 if TYPE_CHECKING:
     from barnabas.connect.rest.connect_client import ConnectClient
@@ -28,8 +29,6 @@ def topics(connector: list[str] | None = None, *, options: WorkerOptions | None 
     """
 
     def work(worker: ConnectClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         found, problems = each_asked(connector or sorted(worker.connectors()), worker.topics)
         sheet = Sheet(columns=("connector", "topic"))
         for name, used in found.items():

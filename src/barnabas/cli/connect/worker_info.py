@@ -13,6 +13,7 @@ from barnabas.cli.arguments.cluster_options import Flag
 from barnabas.cli.connect.options import WorkerChangeOptions, WorkerOptions, problem_of_request
 from barnabas.cli.connect.tables import each_asked
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+from barnabas.cli.output.table import Sheet
 
 if TYPE_CHECKING:
     from barnabas.cli.output.table import Sheet
@@ -38,8 +39,6 @@ def plugins(*, all: Flag = False, options: WorkerOptions | None = None) -> int:
     """
 
     def work(worker: ConnectClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         found = sorted(worker.plugins(connectors_only=not all), key=lambda each: (each["type"], each["class"]))
         sheet = Sheet(columns=("class", "type", "version"))
         for each in found:
@@ -66,8 +65,6 @@ def plugin_config(plugin: str, *, version: str | None = None, options: WorkerOpt
     """
 
     def work(worker: ConnectClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         found, problems = each_asked([plugin], lambda name: worker.plugin_config(name, version))
         advice = "'barnabas connect plugins --all' shows those that there are"
         problems = [replace(each, advice=advice) for each in problems]
@@ -123,8 +120,6 @@ def logs(
 
 def _log_sheets(lines: list[dict[str, Any]]) -> list[Sheet]:
     """A row for each line of text: what follows the first of a trace stands below it."""
-    from barnabas.cli.output.table import Sheet
-
     sheet = Sheet(columns=("time", "level", "message"))
     for each in lines:
         moment = datetime.fromtimestamp(each["time"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
@@ -150,8 +145,6 @@ def loggers(logger: str | None = None, *, options: WorkerOptions | None = None) 
     """
 
     def work(worker: ConnectClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         found: dict[str, Any]
         refused: list[Problem]
         if logger is None:
@@ -219,7 +212,6 @@ def health(*, options: WorkerOptions | None = None) -> int:
     """
 
     def work(worker: ConnectClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
         from barnabas.connect.rest.connect_client import RequestRefused
 
         try:

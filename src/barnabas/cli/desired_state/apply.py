@@ -16,6 +16,7 @@ from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ChangeOptions, Flag
 from barnabas.cli.desired_state.plan import InvalidState, plan_answer, read_file
 from barnabas.cli.desired_state.sources import AccessOptions, Known
+from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer, Problem
 from barnabas.cli.output.exit_status import DENIED, DONE
 from barnabas.common.errors import ErrorCode
@@ -136,7 +137,6 @@ async def _do(
     it again. So after a failure the rest is planned once more, and goes on if it has become less.
     """
     from barnabas.cli.desired_state.passwords import resolve_passwords
-    from barnabas.cli.output.advice import problems_of
 
     passwords, problems = resolve_passwords(made.steps)
     if problems:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.access.cluster_state import BROKER, GROUP, TOPIC, ClusterState, ConfigTarget, Credential, TopicState
-from barnabas.access.desired_state_scope import Scope
+from barnabas.access.desired_state_scope import AclScope, ConfigScope, NamePattern, QuotaScope, Scope
 from barnabas.access.plan import (
     ConfigChange,
     Deletion,
@@ -17,6 +17,20 @@ from barnabas.access.plan import (
     TopicCreation,
     UserChange,
 )
+from barnabas.clients.admin import (
+    AlterConfigOp,
+    ClientQuotaEntity,
+    ConfigResource,
+    ConfigResourceType,
+    ConfigSource,
+    NewTopic,
+    ResourceNotFound,
+    ScramDeletion,
+    ScramUpsertion,
+    SecurityDisabled,
+    UnknownTopicOrPartition,
+)
+from barnabas.clients.errors import UnsupportedVersion
 from barnabas.common.acl import AclBinding, AclBindingFilter
 
 if TYPE_CHECKING:
@@ -34,8 +48,6 @@ _ITERATIONS = 8192
 
 def everything(*, has_internal_topics: bool = False) -> Scope:
     """The scope of an export."""
-    from barnabas.access.desired_state_scope import AclScope, ConfigScope, NamePattern, QuotaScope
-
     every = NamePattern("", True)
     kinds = (("user",), ("client-id",), ("client-id", "user"), ("ip",))
     return Scope(
@@ -52,9 +64,6 @@ async def read_cluster(admin: AdminClient, scope: Scope, *, needs_all: bool = Tr
 
     Raises AdminError for what the scope needs and we may not see, and with ``needs_all`` for what the cluster lacks.
     """
-    from barnabas.clients.admin import SecurityDisabled
-    from barnabas.clients.errors import UnsupportedVersion
-
     notes: list[str] = []
     topics = await _topics(admin, scope) if scope.topics else {}
     configs = await _configs(admin, scope, notes) if scope.configs else {}
@@ -82,8 +91,6 @@ async def read_cluster(admin: AdminClient, scope: Scope, *, needs_all: bool = Tr
 
 
 async def _topics(admin: AdminClient, scope: Scope) -> dict[str, TopicState]:
-    from barnabas.clients.admin import ConfigResource, ConfigSource, UnknownTopicOrPartition
-
     names = [each.name async for each in admin.list_topics(include_internal=True) if scope.has_topic(each.name)]
     described = _all(await admin.describe_topics(names), UnknownTopicOrPartition) if names else {}
     settings = await _overrides(admin, map(ConfigResource.topic, names), {ConfigSource.TOPIC_CONFIG})
@@ -108,8 +115,6 @@ async def _overrides(
     admin: AdminClient, resources: Iterable[Any], sources: set[Any]
 ) -> dict[str, dict[str, str | None]]:
     """By name of the resource. Of a secret it is only known that it is there."""
-    from barnabas.clients.admin import UnknownTopicOrPartition
-
     found = _all(await admin.describe_configs(resources), UnknownTopicOrPartition)
     return {
         resource.name: {
@@ -122,8 +127,6 @@ async def _overrides(
 
 
 async def _configs(admin: AdminClient, scope: Scope, notes: list[str]) -> dict[ConfigTarget, dict[str, str | None]]:
-    from barnabas.clients.admin import ConfigResource, ConfigSource
-
     result: dict[ConfigTarget, dict[str, str | None]] = {}
     if scope.has_config(ConfigTarget(BROKER, "")):
         default = await _overrides(admin, [ConfigResource.broker()], {ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG})
@@ -141,9 +144,6 @@ async def _configs(admin: AdminClient, scope: Scope, notes: list[str]) -> dict[C
 
 
 async def _group_names(admin: AdminClient, scope: Scope, notes: list[str]) -> list[str]:
-    from barnabas.clients.admin import ConfigResourceType
-    from barnabas.clients.errors import UnsupportedVersion
-
     patterns = [each.name for each in scope.configs if each.type == GROUP]
     names = {pattern.text for pattern in patterns if not pattern.is_prefix}
     if any(pattern.is_prefix for pattern in patterns):
@@ -194,16 +194,12 @@ async def _delete_acls(admin: AdminClient, step: Step, wait: bool) -> Mapping[An
 
 
 async def _delete_topics(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
-    from barnabas.clients.admin import UnknownTopicOrPartition
-
     results = await admin.delete_topics([each.name for each in step.changes if isinstance(each, Deletion)], wait=wait)
     # An earlier answer may have been lost.
     return {name: error for name, error in results.errors.items() if not isinstance(error, UnknownTopicOrPartition)}
 
 
 async def _create_topics(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
-    from barnabas.clients.admin import NewTopic
-
     topics = [
         NewTopic(each.name, each.topic.partitions, each.topic.replication_factor, dict(each.topic.configs))
         for each in step.changes
@@ -218,8 +214,6 @@ async def _create_partitions(admin: AdminClient, step: Step, wait: bool) -> Mapp
 
 
 async def _alter_configs(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
-    from barnabas.clients.admin import AlterConfigOp, ConfigResource, ConfigResourceType
-
     types = {TOPIC: ConfigResourceType.TOPIC, BROKER: ConfigResourceType.BROKER, GROUP: ConfigResourceType.GROUP}
     changes = {
         ConfigResource(types[each.target.type], each.target.name): [
@@ -233,8 +227,6 @@ async def _alter_configs(admin: AdminClient, step: Step, wait: bool) -> Mapping[
 
 
 async def _alter_quotas(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
-    from barnabas.clients.admin import ClientQuotaEntity
-
     changes = {
         ClientQuotaEntity(each.entity): {key: value for key, _, value in each.values}
         for each in step.changes
@@ -246,8 +238,6 @@ async def _alter_quotas(admin: AdminClient, step: Step, wait: bool) -> Mapping[A
 async def _alter_users(
     admin: AdminClient, step: Step, passwords: Mapping[Credential, str], wait: bool
 ) -> Mapping[Any, AdminError]:
-    from barnabas.clients.admin import ResourceNotFound, ScramDeletion, ScramUpsertion
-
     alterations: list[ScramUpsertion | ScramDeletion] = []
     for each in step.changes:
         if isinstance(each, Deletion) and isinstance(each.item, Credential):

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.access.desired_state import InvalidFile
 from barnabas.access.plan import Plan, Verdict, make_plan, verdict
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import Flag, running_command
@@ -117,7 +118,6 @@ def plan_answer(made: Plan, notes: Sequence[str], *, forbid_new_access: bool) ->
 
 def read_file(path: str) -> DesiredState:
     """Says everything that is wrong with the file, and ends the command then."""
-    from barnabas.access.desired_state import InvalidFile
     from barnabas.cli.desired_state.yaml_file import UnreadableFile, load_desired_state
 
     command = running_command.get()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import (
@@ -119,8 +120,6 @@ class FileOptions(ClusterOptions):
         return self._from_files(path, work)
 
     def _from_files(self, path: str, work: Callable[[Found], Awaitable[Answer]]) -> int:
-        import asyncio
-
         from barnabas.storage.errors import StorageError
         from barnabas.storage.metadata_reader import read_metadata
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import yaml
+
 from barnabas.access.desired_state import DesiredState, read_desired_state
 from barnabas.access.document_tree import ListNode, MapNode, Node, ScalarNode
 from barnabas.cli.arguments.standard_input import read_file
@@ -31,8 +33,6 @@ def load_desired_state(path: str) -> DesiredState:
 
 def parse_document(text: str, path: str) -> Node:
     """Raises UnreadableFile."""
-    import yaml
-
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         root = yaml.compose(text, Loader=loader)

@@ -11,6 +11,7 @@ from barnabas.cli.groups.offsets import delete_offsets, reset_offsets
 from barnabas.cli.groups.tables import STOP, chosen_groups, described_answer, group_names
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+from barnabas.cli.output.table import Sheet
 from barnabas.common.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -47,8 +48,6 @@ def list_(
     """
 
     async def work(admin: AdminClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         found = await admin.list_groups(states=_split(state), types=_split(type))
         sheet = Sheet(columns=("group", "state", "type", "protocol"))
         for each in found.groups:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
@@ -9,6 +10,7 @@ from barnabas.cli.arguments.cluster_options import ClusterOptions, Flag, UsageEr
 from barnabas.cli.log_dirs.move import move
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer, Problem
+from barnabas.cli.output.table import Sheet
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, LogDirDescription
@@ -80,8 +82,6 @@ def describe(
 
 
 def _of_topics(found: dict[str, LogDirDescription], topics: set[str] | None) -> dict[str, Any]:
-    from dataclasses import replace
-
     if topics is None:
         return found
     return {
@@ -91,8 +91,6 @@ def _of_topics(found: dict[str, LogDirDescription], topics: set[str] | None) -> 
 
 
 def _directories(chosen: dict[int, dict[str, Any]], *, in_bytes: bool) -> Any:
-    from barnabas.cli.output.table import Sheet
-
     sheet = Sheet(columns=("broker", "directory", "replicas", "size", "usable", "total", "state"))
     for broker, found in chosen.items():
         for path, each in found.items():
@@ -107,8 +105,6 @@ def _directories(chosen: dict[int, dict[str, Any]], *, in_bytes: bool) -> Any:
 
 
 def _replicas(chosen: dict[int, dict[str, Any]], *, in_bytes: bool) -> Any:
-    from barnabas.cli.output.table import Sheet
-
     sheet = Sheet(columns=("broker", "directory", "topic", "partition", "size", "lag", "state"))
     for broker, found in chosen.items():
         for path, each in found.items():

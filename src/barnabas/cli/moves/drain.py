@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.cli.arguments.cluster_options import ChangeOptions, Flag, NodeId, UsageError
+from barnabas.cli.arguments.config_resources import resource_problems
 from barnabas.cli.moves.planned_move import MoveOptions, Moves, cancel, carry_out, usable_racks
 from barnabas.cli.moves.reassignment import ids
 from barnabas.cli.output.answer import Answer, Problem
@@ -80,7 +81,6 @@ def drain(
 async def _cordon(
     admin: AdminClient, brokers: Sequence[int], directories: str | None, *, dry_run: bool
 ) -> list[Problem]:
-    from barnabas.cli.arguments.config_resources import resource_problems
     from barnabas.clients.admin import AlterConfigOp, ConfigResource
 
     name = "cordoned.log.dirs"

@@ -19,6 +19,7 @@ from barnabas.cli.moves.progress import is_watched, showing_moves
 from barnabas.cli.moves.reassignment import ALTER, Rates, Stage, ids, throttle, throttles
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Problem
+from barnabas.clients.admin import ElectionType
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.placement.cluster_model import Move
@@ -189,8 +190,6 @@ async def _check(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
 
 async def _elect(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
     """Preferred leaders take office, as far as they can."""
-    from barnabas.clients.admin import ElectionType
-
     wanted = {*plan.elections, *(each.partition for each in plan.moves)} & {*plan.elections, *outcome.moved}
     if not wanted:
         return

@@ -18,6 +18,7 @@ from barnabas.cli.arguments.cluster_options import ChangeOptions, Count, Flag, L
 from barnabas.cli.moves.reassignment_arguments import broker_ids, parse_rates
 from barnabas.cli.output.advice import problem_of, problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+from barnabas.cli.output.table import show
 from barnabas.common.printable import printable
 
 if TYPE_CHECKING:
@@ -168,8 +169,6 @@ def _shown(plan: MovePlan, throttled: FoundThrottle, moves: Moves) -> Answer:
 
 def _print(answer: Answer) -> None:
     """The plan, before anything of it is begun."""
-    from barnabas.cli.output.table import show
-
     for index, sheet in enumerate(answer.sheets):
         if index:
             sys.stdout.write("\n")

@@ -6,6 +6,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
 __all__ = ["is_watched", "showing_moves"]
 
 Told = Callable[[Mapping[int, int], str], None]
@@ -24,9 +27,6 @@ def showing_moves(expected: Mapping[int, int]) -> Iterator[Told]:
     if not is_watched():
         yield lambda have, said: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
-
     columns = (
         TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn(),
         TimeRemainingColumn(),

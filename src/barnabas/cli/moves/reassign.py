@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,9 +23,10 @@ from barnabas.cli.moves.reassignment import (
     throttles,
     unthrottle,
 )
-from barnabas.cli.moves.reassignment_arguments import parse_rates, wanted_of
+from barnabas.cli.moves.reassignment_arguments import is_meant, parse_rates, wanted_of
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+from barnabas.cli.output.table import Sheet
 from barnabas.common.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -241,7 +243,6 @@ def list_(*, topic: list[str] | None = None, options: ClusterOptions | None = No
     topic
         Only moves of this topic, or of some of its partitions as in orders:0,2. May be repeated.
     """
-    from barnabas.cli.moves.reassignment_arguments import is_meant
     from barnabas.cli.moves.reassignment_state import listed_answer
 
     topics = wanted_of(topic=topic).topics if topic else None
@@ -356,8 +357,6 @@ def _reassigned(stage: Stage, partition: TopicPartition, brokers: Sequence[int])
 
 
 def _write_rollback(path: str, stage: Stage, moves: Mapping[TopicPartition, Move]) -> None:
-    import json
-
     document = moves_document({each: stage.replicas[each] for each in moves})
     try:
         with open(path, "x", encoding="utf-8") as file:
@@ -388,8 +387,6 @@ async def _wait(admin: AdminClient, moves: Mapping[TopicPartition, Move], timeou
 
 
 def _plan_sheet(stage: Stage, moves: Mapping[TopicPartition, Move], different: Sequence[TopicPartition]) -> Any:
-    from barnabas.cli.output.table import Sheet
-
     sheet = Sheet(columns=("topic", "partition", "now", "then", "copied to"))
     for each in different:
         now, then = stage.replicas[each], moves[each].replicas

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.arguments.partition_files import Move
-from barnabas.cli.moves.reassignment import ALTER, Stage, ids, look, unthrottle
+from barnabas.cli.moves.reassignment import ALTER, Stage, directory_change, ids, look, unthrottle
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.output.exit_status import DENIED, DONE
+from barnabas.cli.output.table import Sheet
+from barnabas.clients.admin import TopicPartitionReplica
 from barnabas.common.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -22,8 +24,6 @@ _COMPLETE, _MOVING, _ELSEWHERE = "complete", "on its way", "elsewhere"
 
 
 async def verified_answer(admin: AdminClient, wanted: Wanted, *, frees: bool, dry_run: bool) -> Answer:
-    from barnabas.cli.output.table import Sheet
-
     stage = await look(admin, wanted.topic_names)
     problems = list(stage.problems)
     missing = {problem.item for problem in problems}
@@ -67,8 +67,6 @@ async def verified_answer(admin: AdminClient, wanted: Wanted, *, frees: bool, dr
 
 
 def listed_answer(moving: Mapping[TopicPartition, PartitionReassignment]) -> Answer:
-    from barnabas.cli.output.table import Sheet
-
     sheet = Sheet(columns=("topic", "partition", "replicas", "adding", "removing"))
     for partition, each in sorted(moving.items()):
         sheet.add(
@@ -147,8 +145,6 @@ async def _future_replicas(
     admin: AdminClient, moves: Mapping[TopicPartition, Move]
 ) -> tuple[dict[Any, tuple[str, bool]], dict[Any, str]]:
     """Of the replicas whose directory is said: those that still are copied to another, and where each one is."""
-    from barnabas.clients.admin import TopicPartitionReplica
-
     wanted = {
         TopicPartitionReplica(partition.topic, partition.partition, broker): path
         for partition, move in moves.items()
@@ -176,8 +172,6 @@ async def _directories(
     admin: AdminClient, moves: Mapping[TopicPartition, Move]
 ) -> tuple[dict[str, str], list[Problem]]:
     """The state of each replica whose directory is said."""
-    from barnabas.clients.admin import TopicPartitionReplica
-
     moving, at = await _future_replicas(admin, moves)
     states: dict[str, str] = {}
     problems = []
@@ -199,8 +193,6 @@ async def _send_back(
     admin: AdminClient, moves: Mapping[TopicPartition, Move], *, dry_run: bool
 ) -> tuple[list[Change], list[Problem]]:
     """Replicas that are copied to the directory of the file stay in the one that they are in."""
-    from barnabas.cli.moves.reassignment import directory_change
-
     moving, at = await _future_replicas(admin, moves)
     back = {each: at[each] for each, (_, is_there) in moving.items() if is_there and each in at}
     if dry_run or not back:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.cli.arguments.cluster_options import ChangeOptions, UsageError
 from barnabas.cli.moves.planned_move import MoveOptions, Moves, cancel, carry_out, usable_racks
+from barnabas.cli.output.advice import nearest
 from barnabas.cli.output.answer import Answer, Problem
 from barnabas.common.topic_name import topic_name_problem
 
@@ -49,8 +50,6 @@ def rebalance(
     chosen, dry_run = None if topic is None else set(topic), options.dry_run
 
     def unknown(found: Survey) -> list[Problem]:
-        from barnabas.cli.output.advice import nearest
-
         known = {each.topic for each in found.replicas}
         return [
             Problem("there is no topic of this name", name, advice=f"did you mean {near}?" if near else "")

@@ -13,6 +13,7 @@ from barnabas.cli.arguments.config_resources import resource_problems
 from barnabas.cli.arguments.topic_selection import topic_names
 from barnabas.cli.moves.reassignment import FOLLOWER_RATE, FOLLOWERS, LEADER_RATE, LEADERS, throttle
 from barnabas.cli.output.answer import Change, Problem
+from barnabas.clients.admin import ConfigResource, ConfigResourceType, ConfigSource
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, ConfigResource
@@ -34,8 +35,6 @@ class FoundThrottle:
 
 
 async def find_throttle(admin: AdminClient) -> FoundThrottle:
-    from barnabas.clients.admin import ConfigResource, ConfigResourceType, ConfigSource
-
     brokers = [node.id for node in (await admin.describe_cluster()).nodes]
     resources = [*map(ConfigResource.topic, await topic_names(admin)), *map(ConfigResource.broker, brokers)]
     found = await admin.describe_configs(resources, keys=[LEADERS, FOLLOWERS, LEADER_RATE, FOLLOWER_RATE])

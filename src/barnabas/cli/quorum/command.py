@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ClusterOptions, Flag
 from barnabas.cli.output.answer import Answer
+from barnabas.cli.output.table import Sheet
 from barnabas.cli.quorum.voters import add_controller, remove_controller
 
 if TYPE_CHECKING:
@@ -69,8 +70,6 @@ def _lag(found: QuorumInfo, replica: ReplicaState) -> int:
 
 
 def _status(found: QuorumInfo) -> Any:
-    from barnabas.cli.output.table import Sheet
-
     sheet = Sheet()
     followers = [_lag(found, each) for each in found.voters if each.replica_id != found.leader_id]
     sheet.add("leader", str(found.leader_id))
@@ -83,8 +82,6 @@ def _status(found: QuorumInfo) -> Any:
 
 
 def _replication(found: QuorumInfo, *, human_readable: bool) -> Any:
-    from barnabas.cli.output.table import Sheet
-
     sheet = Sheet(columns=("node", "role", "directory", "log end offset", "lag", "last fetch", "last caught up"))
     for replicas, role in ((found.voters, "follower"), (found.observers, "observer")):
         for each in replicas:

@@ -13,6 +13,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from time import time_ns
 from typing import NoReturn
 
 from barnabas.cli.storage.repair import add_repair_command, run_repair
@@ -134,8 +135,6 @@ def _run_random_uuid(parsed: argparse.Namespace) -> int:
 
 
 def _run_decrypt_configs(parsed: argparse.Namespace) -> int:
-    from time import time_ns
-
     from barnabas.server.storage_tool.decrypt_configs import decrypt_configs
 
     decrypt_configs(_load(parsed.config), now_ms=time_ns() // 1_000_000, write_line=_write_line)

@@ -20,6 +20,7 @@ from barnabas.cli.arguments.topic_selection import (
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer, Change, change_answer
 from barnabas.cli.output.progress import in_steps
+from barnabas.cli.output.table import Sheet
 from barnabas.cli.topics.offsets import offsets
 from barnabas.cli.topics.partitions import delete_records, elect_leaders
 from barnabas.common.error_code import ErrorCode
@@ -61,8 +62,6 @@ def list_(
     """
 
     async def work(admin: AdminClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         wanted = await select_topics(admin, topic, include_internal=not exclude_internal)
         sheet = Sheet(columns=("topic", "id", "internal"))
         for each in wanted:

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.arguments.cluster_options import ClusterOptions, Flag, UsageError
 from barnabas.cli.arguments.topic_selection import parse_partitions, select_topics
+from barnabas.cli.groups.offset_reset import parse_datetime
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer
 from barnabas.cli.output.progress import in_steps
+from barnabas.cli.output.table import Sheet
 from barnabas.common.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -53,7 +55,6 @@ def offsets(
     numbers = None if partitions is None else parse_partitions(partitions)
 
     async def work(admin: AdminClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
         from barnabas.clients.admin import OffsetSpec
 
         names = [each.name for each in await select_topics(admin, topic, include_internal=not exclude_internal)]
@@ -87,8 +88,6 @@ def offsets(
 
 def _timestamp(text: str) -> int:
     """Raises UsageError."""
-    from barnabas.cli.groups.offset_reset import parse_datetime
-
     if text in _SPECS:
         return _SPECS[text]
     try:

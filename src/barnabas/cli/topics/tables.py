@@ -11,6 +11,7 @@ from barnabas.cli.output.answer import Answer
 from barnabas.cli.output.authorized_operations import add_operations
 from barnabas.cli.output.progress import in_steps
 from barnabas.cli.output.table import Sheet
+from barnabas.clients.admin import ConfigResource, ConfigSource
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, Config, TopicDescription, TopicPartitionInfo
@@ -79,15 +80,11 @@ async def described_answer(
 
 async def _configs(admin: AdminClient, names: Sequence[str]) -> dict[str, Config]:
     """Whoever may describe a topic need not be allowed to see its settings."""
-    from barnabas.clients.admin import ConfigResource
-
     found = await admin.describe_configs([ConfigResource.topic(name) for name in names])
     return {resource.name: config for resource, config in found.values.items()}
 
 
 def _overrides(config: Config | None) -> dict[str, str | None]:
-    from barnabas.clients.admin import ConfigSource
-
     if config is None:
         return {}
     own = (each for each in config.entries.values() if each.source == ConfigSource.TOPIC_CONFIG)

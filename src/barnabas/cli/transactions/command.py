@@ -14,6 +14,7 @@ from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Long, NodeId, UsageError
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+from barnabas.cli.output.table import Sheet
 from barnabas.cli.transactions.partitions import parse_partition, partitions_of
 from barnabas.cli.transactions.search import PRODUCERS, open_transactions, transaction_at, unknown_to_coordinators
 from barnabas.cli.transactions.tables import (
@@ -73,8 +74,6 @@ def list_(
     """
 
     async def work(admin: AdminClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         found = await admin.list_transactions(
             states=state or (), producer_ids=producer_id or (), transactional_id_pattern=transactional_id_pattern,
             longer_than_ms=duration_filter,
@@ -158,8 +157,6 @@ def describe_producers(
     wanted = parse_partition(topic, partition)
 
     async def work(admin: AdminClient) -> Answer:
-        from barnabas.cli.output.table import Sheet
-
         results = await admin.describe_producers([wanted], broker_id=broker_id)
         sheet = Sheet(
             columns=("producer id", "epoch", "coordinator epoch", "last sequence", "last written", "transaction from")

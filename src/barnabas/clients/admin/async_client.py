@@ -24,6 +24,7 @@ from barnabas.clients.admin.topics import TopicOperations
 from barnabas.clients.admin.transactions import TransactionOperations
 from barnabas.clients.admin.users import UserOperations
 from barnabas.clients.client_config import ClientConfig, client_config, read_client_config
+from barnabas.clients.network_client import NetworkClient
 
 __all__ = ["AsyncAdminClient"]
 
@@ -59,8 +60,6 @@ class AsyncAdminClient(
             joined = servers if servers is None or isinstance(servers, str) else ",".join(servers)
             config = client_config(properties or {}, bootstrap=joined)
         if network is None:
-            from barnabas.clients.network_client import NetworkClient
-
             network = NetworkClient(config)
         super().__init__(config, Router(network, to_controllers=config.asks_controllers))
 

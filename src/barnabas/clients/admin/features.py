@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from barnabas import __version__
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.operations import Operations, refuse_unless
 from barnabas.clients.admin.results import Results
@@ -125,8 +126,6 @@ class FeatureOperations(Operations):
 
 
 def _versions_request() -> ApiVersionsRequest:
-    from barnabas import __version__
-
     return ApiVersionsRequest(client_software_name="barnabas", client_software_version=__version__)
 
 

@@ -22,6 +22,8 @@ from barnabas.protocol.messages.alter_user_scram_credentials import (
     ScramCredentialUpsertion,
 )
 from barnabas.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
+from barnabas.security.sasl.scram import RANDOM_BYTES, random_text
+from barnabas.security.scram_credentials import salted_password_of
 
 __all__ = ["ScramCredentialInfo", "ScramDeletion", "ScramUpsertion", "UserOperations"]
 
@@ -158,9 +160,6 @@ def _refuse_bad_alteration(each: ScramUpsertion | ScramDeletion) -> None:
 
 
 def _salted(each: ScramUpsertion) -> ScramCredentialUpsertion:
-    from barnabas.security.sasl.scram import RANDOM_BYTES, random_text
-    from barnabas.security.scram_credentials import salted_password_of
-
     salt = random_text(secrets.token_bytes(RANDOM_BYTES)).encode() if each.salt is None else each.salt
     return ScramCredentialUpsertion(
         name=each.user,

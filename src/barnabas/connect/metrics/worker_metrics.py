@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
 from barnabas.connect.decide.herder.herder_counters import StartUps
 from barnabas.connect.identifiers import ConnectorTaskId, TaskState
 
@@ -48,9 +52,6 @@ class WorkerMetrics:
 
     def exposition(self) -> tuple[bytes, str]:
         """The page and its content type."""
-        from prometheus_client import CollectorRegistry
-        from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self)
         return generate_latest(registry), CONTENT_TYPE_LATEST
@@ -87,8 +88,6 @@ class WorkerMetrics:
         yield f"{_REBALANCE}_time_since_last_rebalance_ms", "Since the last one was over, -1 before any.", since_ms
 
     def _words(self) -> Iterator[Metric]:
-        from prometheus_client.core import GaugeMetricFamily
-
         group = self._herder.context.group
         protocol = GaugeMetricFamily(
             f"{_REBALANCE}_connect_protocol", "The protocol that the group has agreed on.", labels=["connect_protocol"]
@@ -100,8 +99,6 @@ class WorkerMetrics:
         yield leader
 
     def _connectors(self) -> Iterator[Metric]:
-        from prometheus_client.core import GaugeMetricFamily
-
         herder = self._herder
         statuses, config = herder.context.statuses, herder.config
         here = sorted(unit for unit in herder.work.running() if isinstance(unit, str))
@@ -160,8 +157,6 @@ class WorkerMetrics:
 
 def _family(name: str, text: str, labels: Sequence[str] = ()) -> CounterMetricFamily | GaugeMetricFamily:
     """A counter, if its name says so."""
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
     if name.endswith("_total"):
         return CounterMetricFamily(name.removesuffix("_total"), text, labels=labels)
     return GaugeMetricFamily(name, text, labels=labels)

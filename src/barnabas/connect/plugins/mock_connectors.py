@@ -7,6 +7,7 @@ Without it both run and do nothing. They show how a worker, its clients and its 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -96,14 +97,10 @@ class MockSinkTask(SinkTask):
     _failing_at: float | None = None
 
     def start(self, spark: SparkSession) -> None:
-        import time
-
         delay_s = _fails_after_s(self)
         self._failing_at = None if delay_s is None else time.monotonic() + delay_s
 
     def write(self, df: DataFrame, batch: SinkBatch) -> None:
-        import time
-
         if self._failing_at is not None and time.monotonic() >= self._failing_at:
             raise RuntimeError("mock_mode asks for it")
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from getpass import getpass
 from pathlib import Path
+from secrets import token_bytes
 
 from barnabas.connect.rest.password_hash import PasswordHash, UnusableHash, hash_password
 from barnabas.connect.rest.roles import Role
@@ -75,9 +77,6 @@ def _user(number: int, line: str) -> StoredUser:
 
 def main(arguments: list[str]) -> int:
     """``python -m barnabas.connect.rest.users_file NAME ROLE``: ask for a password and print the user's line."""
-    from getpass import getpass
-    from secrets import token_bytes
-
     if len(arguments) != 2 or ":" in arguments[0] or not arguments[0] or Role.named(arguments[1]) is None:
         sys.stderr.write("usage: python -m barnabas.connect.rest.users_file NAME read|operate|admin\n")
         return 2

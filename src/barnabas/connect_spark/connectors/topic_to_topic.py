@@ -16,6 +16,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from barnabas.clients.admin import AdminClient
 from barnabas.connect.decide.tasks.task_partitions import assign_partitions, format_partitions, parse_partitions
 from barnabas.connect.plugins.api import (
     REQUIRED,
@@ -205,8 +206,6 @@ class TopicToTopic(SourceConnector):
 
     def _refuse_circle(self) -> None:
         """A topic that is copied to itself would grow for ever."""
-        from barnabas.clients.admin import AdminClient
-
         target = dict(self.context.client_config)
         if str(self.settings["topic.format"]) != "${topic}" or not target.get("bootstrap.servers"):
             return
@@ -231,8 +230,6 @@ class TopicToTopic(SourceConnector):
 
     def _found(self) -> dict[str, int]:
         """Partitions by topic. Raises AdminError or ClientError."""
-        from barnabas.clients.admin import AdminClient
-
         names = {str(each) for each in _listed(self.settings["source.topics"])}
         pattern = re.compile(str(self.settings["source.topics.regex"] or "")) if not names else None
         with AdminClient.sync(properties=source_client(self.config)) as admin:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.clients.admin.partitions import IsolationLevel, OffsetSpec
+from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.plugins.api import TerminalError
 from barnabas.connect.settings.plugin_config_def import ConfigException
@@ -91,8 +93,6 @@ class GroupPositions:
 
         Raises AdminError or ClientError.
         """
-        from barnabas.clients.admin.partitions import IsolationLevel, OffsetSpec
-
         level = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
         first, end = (
             self._admin.list_offsets(dict.fromkeys(partitions, spec), isolation_level=level).raise_for_errors()
@@ -102,8 +102,6 @@ class GroupPositions:
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> None:
         """Raises AdminError or ClientError; TerminalError when somebody else is in the group."""
-        from barnabas.common.error_code import ErrorCode
-
         results = self._admin.alter_group_offsets(self.group, positions)
         taken = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP, ErrorCode.ILLEGAL_GENERATION)
         if any(error.code in taken for error in results.errors.values()):

@@ -13,6 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from barnabas.clients.admin.errors import (
+    AdminError,
+    TopicAlreadyExists,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
+from barnabas.clients.admin.topics import NewTopic
 from barnabas.common.config_value import ConfigType, parse_value
 from barnabas.connect.settings.plugin_config_def import ConfigException
 
@@ -106,9 +113,6 @@ def create_missing(admin: SyncAdminClient, wanted: Mapping[str, TopicRule]) -> l
 
     Raises AdminError or ClientError.
     """
-    from barnabas.clients.admin.errors import TopicAlreadyExists, UnknownTopicOrPartition
-    from barnabas.clients.admin.topics import NewTopic
-
     found = admin.describe_topics(list(wanted))
     missing = [str(name) for name, error in found.errors.items() if isinstance(error, UnknownTopicOrPartition)]
     if not missing:
@@ -143,8 +147,6 @@ def partition_counts(
 
     Internal topics are matched by no pattern. Raises AdminError or ClientError.
     """
-    from barnabas.clients.admin.errors import AdminError, TopicAuthorizationFailed, UnknownTopicOrPartition
-
     names = list(topics) if topics is not None else [each.name for each in admin.list_topics()]
     if pattern is not None:
         names = subscribed(names, (), pattern)

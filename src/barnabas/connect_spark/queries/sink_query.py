@@ -9,11 +9,13 @@ again, and the group only follows.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from barnabas.clients.admin import AdminClient
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
 from barnabas.connect.metrics.task_metrics import TaskKind
@@ -183,8 +185,6 @@ class SinkProgram:
         return spark_consumer_options(self._consumer, f"connector-consumer-{self._spec.task}")
 
     def _read(self, spark: SparkSession, truth: dict[str, dict[str, int]]) -> DataFrame:
-        import json
-
         assigned = {topic: sorted(map(int, partitions)) for topic, partitions in truth.items()}
         return (
             spark.readStream.format("kafka")
@@ -295,8 +295,6 @@ class SinkProgram:
             figures.has_sent_dead_letters(count)
 
     def _prepare_dead_letters(self) -> None:
-        from barnabas.clients.admin import AdminClient
-
         if self._policy.tolerates and self._policy.dead_letter_topic:
             settings = admin_settings(self._spec.worker_config, self._spec.connector_config)
             rule = dead_letter_rule(self._policy.dead_letter_replication_factor)
@@ -304,8 +302,6 @@ class SinkProgram:
                 create_missing(admin, {self._policy.dead_letter_topic: rule})
 
     def _admin_client(self) -> SyncAdminClient:
-        from barnabas.clients.admin import AdminClient
-
         if self._admin is None:
             self._admin = AdminClient.sync(properties=self._consumer)
         return self._admin

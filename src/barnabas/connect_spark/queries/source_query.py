@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from barnabas.clients.admin import AdminClient
 from barnabas.common.config_value import ConfigType, parse_value
 from barnabas.connect.metrics.task_metrics import TaskKind
 from barnabas.connect.plugins.api import SourceOffset, SourceTask, TerminalError
@@ -271,8 +272,6 @@ class SourceProgram:
         return frozenset(str(row["topic"]) for row in records.select("topic").distinct().collect())
 
     def _create_topics(self, topics: frozenset[str]) -> None:
-        from barnabas.clients.admin import AdminClient
-
         rules, names = self._topic_rules, topics - self._known_topics
         if names and rules is not None:
             settings = admin_settings(self._spec.worker_config, self._spec.connector_config)

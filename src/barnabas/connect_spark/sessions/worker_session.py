@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING, Any
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.connect_spark.sessions.spark_settings import SparkSettings
 from barnabas.connect_spark.sessions.work_directory import open_work_directory
+from barnabas.spark.connector_jars import avro_jars, cache_directory, connector_jars, delta_jars
 from barnabas.spark.errors import SparkUnavailable
+from barnabas.spark.java_runtime import find_java
+from barnabas.spark.spark_session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -200,10 +203,6 @@ def _start_embedded(
             raise SparkUnavailable(
                 f"tasks run on Spark, and {package} is missing: pip install 'barnabas[connect,spark]'"
             )
-    from barnabas.spark.connector_jars import avro_jars, cache_directory, connector_jars, delta_jars
-    from barnabas.spark.java_runtime import find_java
-    from barnabas.spark.spark_session import spark_session
-
     java = find_java(environment)
     jars = connector_jars(cache_directory(environment), java, log.info)
     if settings.has_avro:  # Now or never: a session takes no further jars.

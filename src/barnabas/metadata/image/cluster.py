@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 from barnabas.common.errors import InvariantViolated, invariant
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.features import VersionRange
+from barnabas.metadata.image.partition_registration import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 from barnabas.metadata.image.record_writer import RecordWriter
 from barnabas.protocol.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from barnabas.protocol.records.register_broker_record import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
@@ -110,8 +111,6 @@ class BrokerRegistration:
 
     def directory_for_new_replica(self) -> Uuid:
         """Its only directory, or UNASSIGNED where the broker itself will choose among several."""
-        from barnabas.metadata.image.partition_registration import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
-
         if not self.directories:
             return DIRECTORY_MIGRATING
         return self.directories[0] if len(self.directories) == 1 else DIRECTORY_UNASSIGNED
@@ -120,8 +119,6 @@ class BrokerRegistration:
         """Whether it can serve what lies in the directory; one that was not chosen yet counts as online."""
         if not self.directories or directory in self.directories:
             return True
-        from barnabas.metadata.image.partition_registration import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
-
         return directory in (DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED)
 
     def to_record(self, writer: RecordWriter) -> RegisterBrokerRecord:

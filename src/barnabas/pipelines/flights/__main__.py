@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rich.console import Console
+
 from barnabas.pipelines.errors import PipelineError
 from barnabas.pipelines.flights.interruption import Interrupted, Interruption
 from barnabas.pipelines.flights.options import parse_options
@@ -28,8 +30,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     interruption.install()
     logging.getLogger().addHandler(logging.NullHandler())  # Else Py4J prints the traces of what it raises anyway.
     try:
-        from rich.console import Console
-
         from barnabas.pipelines.flights.run import FlightsRun
 
         FlightsRun(options, os.environ, _console(Console())).run(interruption)

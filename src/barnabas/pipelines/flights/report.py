@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +15,7 @@ from rich.table import Table
 
 from barnabas.pipelines.errors import PipelineError
 from barnabas.pipelines.flights.dataset import SourceTotals
+from barnabas.pipelines.flights.delay_plot import draw_delays
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,8 +66,6 @@ def report(
 
     Raises PipelineError if something does not add up.
     """
-    from barnabas.pipelines.flights.delay_plot import draw_delays
-
     landed = read_landed(directory.landed)
     check_landed(landed, source, records=records)
     delays = read_delays(directory.delays)
@@ -133,9 +134,6 @@ def check_landed(landed: LandedTotals, source: SourceTotals, *, records: int) ->
 
 
 def check_database(path: Path, source: SourceTotals) -> None:
-    import sqlite3
-    from contextlib import closing
-
     query = "SELECT count(*), count(DISTINCT row), count(*) - count(dep_delay), sum(dep_delay) FROM flights"
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:

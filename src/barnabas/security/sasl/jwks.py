@@ -18,7 +18,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from urllib.request import HTTPRedirectHandler, Request, build_opener, url2pathname
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,7 +92,6 @@ def fetch(url: str) -> bytes:
 
 def _fetch_over_http(url: str) -> bytes:
     from http.client import HTTPException
-    from urllib.request import HTTPRedirectHandler, Request, build_opener
 
     class SameSecurity(HTTPRedirectHandler):
         def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: str) -> Any:

@@ -26,6 +26,7 @@ from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.compiler_runtime import skip_tagged_fields
 from barnabas.protocol.decode_limits import DecodeLimits
 from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.messages.api_versions import ApiVersionsResponse
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from barnabas.security.principal_builder import PrincipalRefused
@@ -321,8 +322,6 @@ class SaslAuthenticator:
         return self._fail("SaslHandshake came during an exchange", answer)
 
     def _refuse_api_versions(self, request: _Request) -> Outcome:
-        from barnabas.protocol.messages.api_versions import ApiVersionsResponse
-
         info = API_TABLE[ApiKey.API_VERSIONS]
         version = request.version if info.lowest <= request.version <= info.highest else 0
         response = ApiVersionsResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)

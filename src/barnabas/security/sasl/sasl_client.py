@@ -22,6 +22,7 @@ from barnabas.security.sasl.scram_messages import (
     ServerFinal,
     ServerFirst,
 )
+from barnabas.security.scram_credentials import salted_password_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -108,8 +109,6 @@ class ScramClient:
         return b""
 
     def _prove(self, sent: ServerFirst) -> bytes:
-        from barnabas.security.scram_credentials import salted_password_of
-
         if not sent.nonce.startswith(self._first.nonce):
             raise SaslFailure.public("Invalid server nonce: does not start with client nonce")
         if sent.iterations < SCRAM_ITERATIONS_MIN:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from barnabas.clients.errors import ClientError
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.server.start_errors import NodeStartError
 
 if TYPE_CHECKING:
     from barnabas.protocol.schema import Message, Request
@@ -23,13 +25,11 @@ class OtherBrokers:
 
     async def ask(self, broker_id: int, request: Request[R]) -> R:
         """Raises BROKER_NOT_AVAILABLE, with the reason."""
-        from barnabas.clients.errors import ClientError
         from barnabas.clients.network_client import NetworkClient
         from barnabas.server.listeners.inter_broker_client_config import (
             inter_broker_address,
             inter_broker_client_config,
         )
-        from barnabas.server.start_errors import NodeStartError
 
         config = self._core.config
         address = inter_broker_address(self._core.metadata.image.cluster, broker_id, config)

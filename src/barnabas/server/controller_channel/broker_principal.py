@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.config_value import Password
 from barnabas.security.principal import ANONYMOUS, Principal
+from barnabas.security.principal_builder import AuthenticationContext, PrincipalRefused, session_principal
 from barnabas.security.request_context import RequestContext
+from barnabas.security.tls_settings import TlsSettings
 from barnabas.server.settings.listener_values import listener_value
 from barnabas.server.start_errors import NodeStartError
 
@@ -48,7 +50,6 @@ def own_principal(config: NodeConfig) -> Principal:
     endpoint = config.controller_listeners[0]
     if endpoint.security_protocol == "PLAINTEXT":
         return ANONYMOUS
-    from barnabas.security.principal_builder import AuthenticationContext, PrincipalRefused, session_principal
     from barnabas.server.settings.tls import principal_builder_of
 
     uses_sasl = endpoint.security_protocol.startswith("SASL_")
@@ -84,7 +85,6 @@ def _own_certificate(config: NodeConfig, listener: str) -> bytes | None:
     from cryptography.hazmat.primitives.serialization import Encoding
 
     from barnabas.security.key_store import load_key_material
-    from barnabas.security.tls_settings import TlsSettings
 
     material = load_key_material(TlsSettings.read(lambda name: listener_value(config, listener, name)))
     return None if material is None else material.certificates[0].public_bytes(Encoding.DER)

@@ -6,6 +6,7 @@ A client's request travels in a numbered envelope, a request of the broker's own
 from __future__ import annotations
 
 import asyncio
+from importlib import import_module
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from barnabas.broker.forwarding_queue import Call
@@ -135,8 +136,6 @@ def _error_code(number: int) -> ErrorCode:
 
 
 def _response_type(api_key: ApiKey) -> type[Message]:
-    from importlib import import_module
-
     module = import_module(f"barnabas.protocol.messages.{api_key.name.lower()}")
     found: type[Message] = getattr(module, f"{API_TABLE[api_key].name}Response")
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from typing import Protocol
@@ -27,8 +28,6 @@ class _OneLine(logging.Formatter):
 
 class _Json(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        import json
-
         entry = {
             "time": self.formatTime(record),
             "level": record.levelname,

@@ -15,6 +15,7 @@ from barnabas.protocol.records.config_record import ConfigRecord
 from barnabas.raft.ready import AppendedBatch
 from barnabas.security.config_cipher import UndecryptableConfig, is_encrypted, is_sensitive
 from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
+from barnabas.server.settings.encryption_keys import config_cipher
 from barnabas.server.start_errors import NodeStartError
 from barnabas.server.storage_tool.formatter import FormatError
 from barnabas.storage.errors import StorageError
@@ -34,8 +35,6 @@ __all__ = ["decrypt_configs"]
 
 def decrypt_configs(config: NodeConfig, *, now_ms: int, write_line: Callable[[str], None]) -> None:
     """Raises FormatError with what is in the way; then nothing was written."""
-    from barnabas.server.settings.encryption_keys import config_cipher
-
     directories = [LogDirectory(path) for path in dict.fromkeys([*config.log_dirs, config.metadata_log_dir])]
     try:
         for directory in directories:

@@ -7,6 +7,7 @@ file: a worker's standard input is nobody's. ``FileStreamSink`` appends a line f
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -197,6 +198,4 @@ def _position(offset: OffsetMap) -> int | str:
 
 
 def _shown(some: OffsetMap) -> str:
-    import json
-
     return json.dumps(dict(some), separators=(",", ":"))

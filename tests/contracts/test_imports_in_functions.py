@@ -1,0 +1,125 @@
+"""An import stands inside a function only for a reason of decision 5, docs/decisions/0005-start-up-is-a-feature.md."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import cache
+
+import pytest
+
+from barnabas.cli.main import COMMANDS
+from tests.contracts.import_graph import Import, closure, graph_of, imports, run_time_graph
+
+NODE = ("barnabas.cli.main", "barnabas.cli.node", "barnabas.server.node")
+"""What a node loads at once; what it loads later is imported by functions of these, or of what they import."""
+
+OPTIONAL = frozenset(
+    {"confluent_kafka", "google", "grpc", "httpx", "jinja2", "matplotlib", "pandas", "py4j", "pyarrow", "pyspark"}
+    | {"starlette", "uvicorn", "uvloop"}
+)
+"""Libraries of the extras in ``pyproject.toml``: a user may not have them."""
+
+KNOWN = frozenset(
+    {
+        "barnabas.connect.settings.worker_config",
+        "barnabas.connect_spark.connectors.jdbc.database",
+        "barnabas.connect_spark.connectors.jdbc.database_driver",
+        "barnabas.metadata.config_descriptions",
+        "barnabas.server.settings.encryption_keys",
+        "barnabas.server.settings.sasl",
+    }
+)
+"""Modules that still have imports in functions without a reason. The list gets no new rows."""
+
+
+@cache
+def loaded_by_a_node() -> frozenset[str]:
+    """All modules, ours and others', that a node has loaded before it does anything."""
+    program = f"import sys, {', '.join(NODE)}\nprint(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return frozenset(run.stdout.split())
+
+
+@cache
+def at_once() -> Mapping[str, frozenset[str]]:
+    return graph_of(statement for statement in imports() if not statement.function)
+
+
+@cache
+def loaded_with(module: str) -> frozenset[str]:
+    """What importing the module loads at once: modules of ours, and the libraries that these name."""
+    ours = closure(at_once(), [module])
+    return ours | {target for loaded in ours for target in _libraries().get(loaded, ())}
+
+
+@cache
+def _libraries() -> Mapping[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for statement in imports():
+        if not statement.function and statement.target not in at_once():
+            found.setdefault(statement.importer, set()).add(statement.target)
+    return {module: frozenset(targets) for module, targets in found.items()}
+
+
+@cache
+def on_the_way_to_ready() -> frozenset[str]:
+    """Modules that a node may load before it is ready, depending on its settings."""
+    graph = {
+        module: [target for target in targets if not target.startswith("barnabas.cli.") or target in NODE]
+        for module, targets in run_time_graph().items()
+    }
+    return closure(graph, NODE)
+
+
+def is_optional(statement: Import) -> bool:
+    """The import loads a library of an extra, which the module itself does not need."""
+    needed = loaded_with(statement.target) if statement.target in at_once() else {statement.target}
+    have = loaded_with(statement.importer)
+    return any(library.partition(".")[0] in OPTIONAL for library in needed - have)
+
+
+def spares_the_node(statement: Import) -> bool:
+    return statement.importer in on_the_way_to_ready() and statement.target not in loaded_by_a_node()
+
+
+def spares_a_help_text(statement: Import) -> bool:
+    """Help, completion and mistakes of usage load a command, and not what carries it out."""
+    commands = [loaded_with(module) for module, _ in COMMANDS.values()]
+    return any(statement.importer in loaded and statement.target not in loaded for loaded in commands)
+
+
+def has_a_reason(statement: Import) -> bool:
+    if is_optional(statement):
+        return True
+    is_loaded_anyway = statement.target in loaded_with(statement.importer)
+    return not is_loaded_anyway and (spares_the_node(statement) or spares_a_help_text(statement))
+
+
+def test_an_import_inside_a_function_has_a_reason() -> None:
+    in_functions = [statement for statement in imports() if statement.function and statement.importer not in KNOWN]
+    without = [f"{found.importer}:{found.line}: {found.target}" for found in in_functions if not has_a_reason(found)]
+    assert without == []
+
+
+def test_the_modules_on_the_way_to_ready_are_those_that_a_node_loads() -> None:
+    """The static graph, from which the check reasons, and the interpreter say the same."""
+    ours = {module for module in loaded_by_a_node() if module.partition(".")[0] == "barnabas"}
+    assert ours == closure(at_once(), NODE)
+
+
+@pytest.mark.parametrize(
+    ("importer", "target", "has_one"),
+    [
+        ("barnabas.server.settings.tls", "barnabas.security.tls", True),
+        ("barnabas.server.node", "json", False),
+        ("barnabas.cli.topics.command", "barnabas.clients.admin", True),
+        ("barnabas.cli.topics.command", "cyclopts", False),
+        ("barnabas.spark.spark_session", "pyspark.sql", True),
+        ("barnabas.clients.admin.topics", "barnabas.broker.broker", False),
+        ("barnabas.server.node", "rich.table", True),
+    ],
+)
+def test_the_three_reasons(importer: str, target: str, has_one: bool) -> None:
+    assert has_a_reason(Import(importer, 1, target, "", "run")) is has_one
