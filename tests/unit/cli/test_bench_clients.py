@@ -16,6 +16,7 @@ from barnabas.clients.consumer.completed_fetch import Fetched
 from barnabas.clients.errors import Disconnected
 from barnabas.clients.leader_tracker import ThrottleStatistics
 from barnabas.clients.producer.batch import ProducerBatch, Run
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.record_batch import BatchView, Record
 from barnabas.protocol.record_batch_builder import build_batch
 
@@ -95,8 +96,8 @@ def test_who_is_throttled_waits_before_the_next_request() -> None:
         throttle = ThrottleStatistics()
         node = FakeConnection(3_600_000)
         connection = WatchedConnection(cast("Any", node), throttle)
-        await connection.request(cast("Any", None))
-        again = asyncio.ensure_future(connection.request(cast("Any", None)))
+        await connection.request(ApiVersionsRequest())
+        again = asyncio.ensure_future(connection.request(ApiVersionsRequest()))
         for _ in range(10):
             await asyncio.sleep(0)
         assert node.asked == 1
