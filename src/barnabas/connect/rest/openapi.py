@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from barnabas.connect.entities import ErrorMessage
-from barnabas.connect.rest.route_table import ROUTES, Access, Route
+from barnabas.connect.rest.route import Access, Route
+from barnabas.connect.rest.route_table import ROUTES
 
 __all__ = ["openapi_document"]
 

@@ -21,7 +21,8 @@ from barnabas.connect.rest.cross_origin import CrossOriginRules
 from barnabas.connect.rest.host_names import HostNames
 from barnabas.connect.rest.response_headers import parse_header_rules
 from barnabas.connect.rest.roles import Role, User
-from barnabas.connect.rest.route_table import ROUTES, Access, Route
+from barnabas.connect.rest.route import Access, Route
+from barnabas.connect.rest.route_table import ROUTES
 from tests.peers.rest_workers import RestWorkers
 
 CONFIG = {"connector.class": "FileStreamSource", "topic": "t"}

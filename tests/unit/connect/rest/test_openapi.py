@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from barnabas.connect.rest.openapi import openapi_document
-from barnabas.connect.rest.route_table import ROUTES, Access
+from barnabas.connect.rest.route import Access
+from barnabas.connect.rest.route_table import ROUTES
 from tests.peers.rest_workers import RestWorkers
 
 

@@ -6,13 +6,15 @@ from typing import Any
 
 import msgspec
 
-from barnabas.connect.entities import ConnectorInfo
+from barnabas.connect.entities import ConnectorInfo, TaskInfo
 from barnabas.connect.errors import BadRequest, ConnectError
 from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
 from barnabas.connect.rest.internal_client import encoded_segment
 from barnabas.connect.rest.json_bodies import ConfigMap, read_config, read_create
+from barnabas.connect.rest.route import CONNECTOR, FORWARD, Access, Config, Parameter, Route
 
 __all__ = [
+    "ROUTES",
     "create_connector",
     "delete_connector",
     "get_connector",
@@ -120,3 +122,72 @@ def _with_name(name: str, config: ConfigMap) -> ConfigMap:
 
 def _location(request: ApiRequest, name: str) -> str:
     return f"{request.base_url}/connectors/{encoded_segment(name)}"
+
+
+_EXPAND = Parameter("expand", "What to tell of each connector, instead of names only.", ("info", "status"), True)
+
+ExpandedConnectors = dict[str, dict[str, Any]]
+
+
+class CreateRequest(msgspec.Struct, frozen=True):
+    """The body of POST /connectors, for the document. ``initial_state`` is RUNNING, PAUSED or STOPPED (KIP-980)."""
+
+    name: str
+    config: Config
+    initial_state: str | None = None
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/connectors",
+        Access.READ,
+        list_connectors,
+        "Names of all connectors, or more of each",
+        {200: list[str] | ExpandedConnectors},
+        query=(_EXPAND,),
+    ),
+    Route(
+        "POST",
+        "/connectors",
+        Access.ADMIN,
+        create_connector,
+        "Create a connector",
+        {201: ConnectorInfo},
+        CreateRequest,
+        (FORWARD,),
+    ),
+    Route(
+        "GET", CONNECTOR, Access.READ, get_connector, "A connector, its configuration and tasks", {200: ConnectorInfo}
+    ),
+    Route("DELETE", CONNECTOR, Access.ADMIN, delete_connector, "Delete a connector", {204: None}, query=(FORWARD,)),
+    Route("GET", f"{CONNECTOR}/config", Access.READ, get_connector_config, "Its configuration", {200: Config}),
+    Route(
+        "PUT",
+        f"{CONNECTOR}/config",
+        Access.ADMIN,
+        put_connector_config,
+        "Create a connector, or replace its configuration",
+        {200: ConnectorInfo, 201: ConnectorInfo},
+        Config,
+        (FORWARD,),
+    ),
+    Route(
+        "PATCH",
+        f"{CONNECTOR}/config",
+        Access.ADMIN,
+        patch_connector_config,
+        "Change settings of a connector; null removes one",
+        {200: ConnectorInfo},
+        dict[str, str | None],
+        (FORWARD,),
+    ),
+    Route(
+        "GET",
+        f"{CONNECTOR}/tasks",
+        Access.READ,
+        get_tasks,
+        "Its tasks with their configurations",
+        {200: list[TaskInfo]},
+    ),
+)

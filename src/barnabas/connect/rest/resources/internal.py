@@ -12,8 +12,9 @@ from __future__ import annotations
 from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
 from barnabas.connect.rest.internal_client import encoded_segment, request_body
 from barnabas.connect.rest.json_bodies import read_task_configs
+from barnabas.connect.rest.route import CONNECTOR, Access, Route
 
-__all__ = ["fence_zombies", "put_task_configs"]
+__all__ = ["ROUTES", "fence_zombies", "put_task_configs"]
 
 
 async def put_task_configs(services: Services, request: ApiRequest) -> Reply:
@@ -38,3 +39,9 @@ async def fence_zombies(services: Services, request: ApiRequest) -> Reply:
 
 def _target(request: ApiRequest) -> str:
     return f"{request.path}?{request.query_string}" if request.query_string else request.path
+
+
+ROUTES = (
+    Route("POST", f"{CONNECTOR}/tasks", Access.INTERNAL, put_task_configs, "Write the tasks", {204: None}),
+    Route("PUT", f"{CONNECTOR}/fence", Access.INTERNAL, fence_zombies, "Fence out older tasks", {204: None}),
+)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from barnabas.connect.entities import LoggerLevel, LogLine
 from barnabas.connect.errors import BadRequest
 from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
 from barnabas.connect.rest.json_bodies import read_level
 from barnabas.connect.rest.logger_levels import level_named
 from barnabas.connect.rest.recent_log import number_of_lines
+from barnabas.connect.rest.route import Access, Parameter, Route
 
-__all__ = ["get_logger", "get_logs", "list_loggers", "set_logger"]
+__all__ = ["ROUTES", "get_logger", "get_logs", "list_loggers", "set_logger"]
 
 
 async def list_loggers(services: Services, request: ApiRequest) -> Reply:
@@ -35,3 +39,45 @@ async def get_logs(services: Services, request: ApiRequest) -> Reply:
     count = number_of_lines(request.last("lines"))
     found = services.recent_log.lines(count, level=request.last("level"), connector=request.last("connector"))
     return Reply(200, found)
+
+
+_SCOPE = Parameter("scope", "This worker alone, or all workers of the group.", ("worker", "cluster"))
+
+_LOGS = (
+    Parameter("lines", "How many at most: 1 to 1000; 100 if left out."),
+    Parameter("level", "Only of this level or above.", ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")),
+    Parameter("connector", "Only what names this connector or one of its tasks."),
+)
+
+
+class LevelRequest(msgspec.Struct, frozen=True):
+    """The body of PUT /admin/loggers/{logger}, for the document."""
+
+    level: str
+
+
+ROUTES = (
+    Route(
+        "GET", "/admin/loggers", Access.READ, list_loggers, "Loggers and their levels", {200: dict[str, LoggerLevel]}
+    ),
+    Route("GET", "/admin/loggers/{logger}", Access.READ, get_logger, "The level of a logger", {200: LoggerLevel}),
+    Route(
+        "PUT",
+        "/admin/loggers/{logger}",
+        Access.ADMIN,
+        set_logger,
+        "Change the level of the loggers that begin with this name",
+        {200: list[str], 204: None},
+        LevelRequest,
+        (_SCOPE,),
+    ),
+    Route(
+        "GET",
+        "/admin/logs",
+        Access.OPERATE,
+        get_logs,
+        "What this worker has logged last; Kafka's workers have no such path",
+        {200: list[LogLine]},
+        query=_LOGS,
+    ),
+)

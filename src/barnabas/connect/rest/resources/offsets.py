@@ -8,8 +8,9 @@ from barnabas.connect.entities import ConnectorOffsets, Message
 from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
 from barnabas.connect.rest.internal_client import encoded_segment
 from barnabas.connect.rest.json_bodies import read_offsets
+from barnabas.connect.rest.route import CONNECTOR, FORWARD, Access, Route
 
-__all__ = ["alter_offsets", "get_offsets", "reset_offsets"]
+__all__ = ["ROUTES", "alter_offsets", "get_offsets", "reset_offsets"]
 
 
 async def get_offsets(services: Services, request: ApiRequest) -> Reply:
@@ -33,3 +34,27 @@ async def reset_offsets(services: Services, request: ApiRequest) -> Reply:
         lambda: services.herder.offsets.reset(name),
     )
     return Reply.of(outcome, lambda text: Reply(200, Message(text)))
+
+
+ROUTES = (
+    Route("GET", f"{CONNECTOR}/offsets", Access.READ, get_offsets, "Where a connector is", {200: ConnectorOffsets}),
+    Route(
+        "PATCH",
+        f"{CONNECTOR}/offsets",
+        Access.ADMIN,
+        alter_offsets,
+        "Move a stopped connector; null forgets a partition",
+        {200: Message},
+        ConnectorOffsets,
+        (FORWARD,),
+    ),
+    Route(
+        "DELETE",
+        f"{CONNECTOR}/offsets",
+        Access.ADMIN,
+        reset_offsets,
+        "Have a stopped connector begin anew",
+        {200: Message},
+        query=(FORWARD,),
+    ),
+)

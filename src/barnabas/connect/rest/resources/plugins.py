@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from barnabas.connect.decide.validation.connector_config import key_info
+from barnabas.connect.entities import ConfigInfos, ConfigKeyInfo, PluginInfo
 from barnabas.connect.errors import BadRequest, ConnectError
 from barnabas.connect.rest.api_request import ApiRequest, Reply, Services, is_true
 from barnabas.connect.rest.json_bodies import read_config
+from barnabas.connect.rest.route import Access, Config, Parameter, Route
 
-__all__ = ["get_plugin_config", "list_plugins", "validate_config"]
+__all__ = ["ROUTES", "get_plugin_config", "list_plugins", "validate_config"]
 
 
 async def list_plugins(services: Services, request: ApiRequest) -> Reply:
@@ -41,3 +43,29 @@ async def validate_config(services: Services, request: ApiRequest) -> Reply:
 def _normalized(name: str) -> str:
     """``FileStreamSourceConnector`` can be called FileStreamSource."""
     return name.removesuffix("Connector") or name
+
+
+_ONLY = Parameter("connectorsOnly", "false for converters, transformations and predicates as well.", ("true", "false"))
+_VERSION = Parameter("version", "A version or a range of versions of the plugin; the latest if left out.")
+
+ROUTES = (
+    Route("GET", "/connector-plugins", Access.READ, list_plugins, "Plugins", {200: list[PluginInfo]}, query=(_ONLY,)),
+    Route(
+        "GET",
+        "/connector-plugins/{plugin}/config",
+        Access.READ,
+        get_plugin_config,
+        "What can be set for a plugin",
+        {200: list[ConfigKeyInfo]},
+        query=(_VERSION,),
+    ),
+    Route(
+        "PUT",
+        "/connector-plugins/{plugin}/config/validate",
+        Access.ADMIN,
+        validate_config,
+        "Whether a connector's configuration is valid",
+        {200: ConfigInfos},
+        Config,
+    ),
+)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from barnabas.connect.entities import ConnectorStatus, TaskStatus
 from barnabas.connect.errors import ConnectError, NotFound
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.connect.rest.api_request import ApiRequest, Reply, Services, is_true
 from barnabas.connect.rest.internal_client import encoded_segment
+from barnabas.connect.rest.route import CONNECTOR, FORWARD, Access, Parameter, Route
 
 __all__ = [
+    "ROUTES",
     "get_active_topics",
     "get_connector_status",
     "get_task_status",
@@ -100,3 +103,64 @@ def _task(request: ApiRequest) -> ConnectorTaskId:
     if not digits.isascii() or not digits.isdigit() or len(digits) > 10 or not -(2**31) <= int(text) < 2**31:
         raise NotFound("HTTP 404 Not Found")
     return ConnectorTaskId(request.connector, int(text))
+
+
+_RESTART = (
+    Parameter("includeTasks", "Restart the tasks as well.", ("true", "false")),
+    Parameter("onlyFailed", "Restart only what has failed.", ("true", "false")),
+    FORWARD,
+)
+
+ROUTES = (
+    Route(
+        "GET",
+        f"{CONNECTOR}/status",
+        Access.READ,
+        get_connector_status,
+        "State of it and its tasks",
+        {200: ConnectorStatus},
+    ),
+    Route(
+        "GET", f"{CONNECTOR}/tasks/{{task}}/status", Access.READ, get_task_status, "State of a task", {200: TaskStatus}
+    ),
+    Route(
+        "POST",
+        f"{CONNECTOR}/restart",
+        Access.OPERATE,
+        restart_connector,
+        "Restart a connector, with its tasks if asked for",
+        {202: ConnectorStatus, 204: None},
+        query=_RESTART,
+    ),
+    Route(
+        "POST",
+        f"{CONNECTOR}/tasks/{{task}}/restart",
+        Access.OPERATE,
+        restart_task,
+        "Restart a task",
+        {204: None},
+        query=(FORWARD,),
+    ),
+    Route("PUT", f"{CONNECTOR}/pause", Access.OPERATE, pause_connector, "Pause a connector and its tasks", {202: None}),
+    Route("PUT", f"{CONNECTOR}/resume", Access.OPERATE, resume_connector, "Resume a connector", {202: None}),
+    Route(
+        "PUT",
+        f"{CONNECTOR}/stop",
+        Access.OPERATE,
+        stop_connector,
+        "Stop a connector: its tasks go, its configuration stays",
+        {204: None},
+        query=(FORWARD,),
+    ),
+    Route(
+        "GET",
+        f"{CONNECTOR}/topics",
+        Access.READ,
+        get_active_topics,
+        "Topics that it has used",
+        {200: dict[str, dict[str, list[str]]]},
+    ),
+    Route(
+        "PUT", f"{CONNECTOR}/topics/reset", Access.OPERATE, reset_active_topics, "Forget the topics used", {202: None}
+    ),
+)

@@ -6,8 +6,9 @@ import asyncio
 
 from barnabas.connect.entities import ServerInfo, WorkerHealth
 from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
+from barnabas.connect.rest.route import Access, Route
 
-__all__ = ["health", "server_info"]
+__all__ = ["ROUTES", "health", "server_info"]
 
 _HEALTHY = "Worker has completed startup and is ready to handle requests."
 _STARTING = "Worker is still starting up."
@@ -29,3 +30,9 @@ async def health(services: Services, request: ApiRequest) -> Reply:
         stage = services.herder.stage()
         return Reply(code, WorkerHealth(status, f"{text} {stage}" if stage else text))
     return Reply(200, WorkerHealth("healthy", _HEALTHY))
+
+
+ROUTES = (
+    Route("GET", "/", Access.READ, server_info, "Version and cluster", {200: ServerInfo}),
+    Route("GET", "/health", Access.OPEN, health, "Whether the worker is well", {200: WorkerHealth}),
+)
