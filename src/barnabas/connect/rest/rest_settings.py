@@ -16,14 +16,14 @@ from barnabas.connect.rest.request_body import BodyLimits
 from barnabas.connect.rest.response_headers import HeaderRule, UnusableHeaderRule, parse_header_rules
 from barnabas.connect.rest.roles import Role, RoleTable
 from barnabas.connect.settings.listener_urls import Listener, UnusableListener, advertised_listener, parse_listeners
+from barnabas.connect.settings.worker_settings import WORKER_CONFIG_DEF
 from barnabas.security.tls_settings import TLS_SETTINGS, TlsSettings
 
 __all__ = ["AuthenticationSettings", "RestSettings", "UnusableRestSetting"]
 
 _WAYS = ("basic", "jwt", "mtls")
-_TLS_DEFAULTS = {"ssl.enabled.protocols": "TLSv1.2,TLSv1.3", "ssl.endpoint.identification.algorithm": "https"}
+_TLS_WITH_DEFAULT = ("ssl.enabled.protocols", "ssl.endpoint.identification.algorithm")
 _HTTPS_PREFIX, _ADMIN_HTTPS_PREFIX = "listeners.https.", "admin.listeners.https."
-_DEFAULT_LISTENERS = "http://:8083"
 
 
 class UnusableRestSetting(ValueError):
@@ -75,7 +75,7 @@ class RestSettings:
         """Raises UnusableRestSetting."""
         reader = _Reader(properties)
         try:
-            listeners = parse_listeners("listeners", reader.texts("listeners", _DEFAULT_LISTENERS))
+            listeners = parse_listeners("listeners", reader.texts("listeners"))
             admin = properties.get("admin.listeners")
             admin_listeners = None if admin is None else parse_listeners("admin.listeners", _list(admin))
             header_rules = parse_header_rules(reader.text("response.http.headers.config") or "")
@@ -92,23 +92,23 @@ class RestSettings:
             admin_tls=reader.tls(_ADMIN_HTTPS_PREFIX),
             advertised_scheme=scheme,
             advertised_host=reader.text("rest.advertised.host.name"),
-            advertised_port=reader.number("rest.advertised.port", 0, most=65535) or None,
+            advertised_port=reader.number("rest.advertised.port", most=65535) or None,
             cross_origin=CrossOriginRules.of(
                 reader.texts("access.control.allow.origin"), reader.texts("access.control.allow.methods")
             ),
             header_rules=header_rules,
             authentication=_authentication(reader),
-            is_insecure_allowed=reader.truth("barnabas.connect.insecure", False),
-            request_wait_s=reader.number("barnabas.connect.request.wait.ms", 10_000) / 1000,
+            is_insecure_allowed=reader.truth("barnabas.connect.insecure"),
+            request_wait_s=reader.number("barnabas.connect.request.wait.ms") / 1000,
             require_freshness=RequireFreshness(
-                reader.word("barnabas.connect.require.fresh.signatures", "auto", ("auto", "true", "false"))
+                reader.word("barnabas.connect.require.fresh.signatures", ("auto", "true", "false"))
             ),
-            freshness_age_ms_max=reader.number("barnabas.connect.fresh.signature.max.age.ms", 60_000, least=1),
-            signature_algorithm=reader.text("inter.worker.signature.algorithm") or "HmacSHA256",
-            verification_algorithms=reader.texts("inter.worker.verification.algorithms", "HmacSHA256"),
+            freshness_age_ms_max=reader.number("barnabas.connect.fresh.signature.max.age.ms", least=1),
+            signature_algorithm=reader.text("inter.worker.signature.algorithm") or "",
+            verification_algorithms=reader.texts("inter.worker.verification.algorithms"),
             body_limits=_body_limits(reader),
-            is_topic_tracking_enabled=reader.truth("topic.tracking.enable", True),
-            may_topic_tracking_be_reset=reader.truth("topic.tracking.allow.reset", True),
+            is_topic_tracking_enabled=reader.truth("topic.tracking.enable"),
+            may_topic_tracking_be_reset=reader.truth("topic.tracking.allow.reset"),
         )
 
     @property
@@ -121,15 +121,8 @@ class RestSettings:
 
 
 def _body_limits(reader: _Reader) -> BodyLimits:
-    defaults = BodyLimits()
     names = ("request.max.bytes", "anonymous.request.max.bytes", "request.memory.max.bytes")
-    values = (defaults.bytes_max, defaults.anonymous_bytes_max, defaults.memory_bytes_max)
-    limits = BodyLimits(
-        *(
-            reader.number(f"barnabas.connect.{name}", value, least=1024)
-            for name, value in zip(names, values, strict=True)
-        )
-    )
+    limits = BodyLimits(*(reader.number(f"barnabas.connect.{name}", least=1024) for name in names))
     if limits.memory_bytes_max < 2 * limits.bytes_max:
         raise UnusableRestSetting(
             f"barnabas.connect.request.memory.max.bytes is {limits.memory_bytes_max}; it has to be at least twice "
@@ -140,7 +133,7 @@ def _body_limits(reader: _Reader) -> BodyLimits:
 
 def _authentication(reader: _Reader) -> AuthenticationSettings:
     setting = "barnabas.connect.authentication"
-    words = [word.lower() for word in reader.texts(setting, "none")]
+    words = [word.lower() for word in reader.texts(setting)]
     unknown = [word for word in words if word not in ("none", *_WAYS)]
     if unknown or ("none" in words and len(words) > 1):
         raise UnusableRestSetting(f"{setting} is {','.join(words)}; it can be none, or any of {', '.join(_WAYS)}")
@@ -151,44 +144,48 @@ def _authentication(reader: _Reader) -> AuthenticationSettings:
         jwt_keys=reader.text("barnabas.connect.jwt.keys.file"),
         jwt_issuer=reader.text("barnabas.connect.jwt.issuer"),
         jwt_audiences=() if audience is None else _list(audience),
-        jwt_algorithms=frozenset(reader.texts("barnabas.connect.jwt.algorithms", "RS256,ES256")),
-        jwt_user_claim=reader.text("barnabas.connect.jwt.user.claim") or "sub",
-        jwt_roles_claim=reader.text("barnabas.connect.jwt.roles.claim") or "roles",
-        mtls_rules=reader.text("barnabas.connect.mtls.principal.mapping.rules") or "DEFAULT",
+        jwt_algorithms=frozenset(reader.texts("barnabas.connect.jwt.algorithms")),
+        jwt_user_claim=reader.text("barnabas.connect.jwt.user.claim") or "",
+        jwt_roles_claim=reader.text("barnabas.connect.jwt.roles.claim") or "",
+        mtls_rules=reader.text("barnabas.connect.mtls.principal.mapping.rules") or "",
         roles=RoleTable({role: frozenset(reader.texts(f"barnabas.connect.roles.{role.text}")) for role in Role}),
     )
 
 
 class _Reader:
+    """Properties with the defaults of a worker's settings behind them."""
+
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties
 
     def text(self, name: str) -> str | None:
-        return self._properties.get(name, "").strip() or None
+        return self._properties.get(name, "").strip() or WORKER_CONFIG_DEF[name].default_text or None
 
-    def texts(self, name: str, default: str = "") -> tuple[str, ...]:
-        return _list(self._properties.get(name, default))
+    def texts(self, name: str) -> tuple[str, ...]:
+        return _list(self._properties.get(name, WORKER_CONFIG_DEF[name].default_text or ""))
 
-    def truth(self, name: str, default: bool) -> bool:
-        return self.word(name, str(default).lower(), ("true", "false")) == "true"
+    def truth(self, name: str) -> bool:
+        return self.word(name, ("true", "false")) == "true"
 
-    def word(self, name: str, default: str, allowed: tuple[str, ...]) -> str:
-        word = (self.text(name) or default).lower()
+    def word(self, name: str, allowed: tuple[str, ...]) -> str:
+        word = (self.text(name) or "").lower()
         if word not in allowed:
             raise UnusableRestSetting(f"{name} is {word}; it can be one of {', '.join(allowed)}")
         return word
 
-    def number(self, name: str, default: int, *, least: int = 0, most: int = 2**31 - 1) -> int:
+    def number(self, name: str, *, least: int = 0, most: int = 2**31 - 1) -> int:
+        """0 where nothing is given and there is no default."""
         text = self.text(name)
         if text is None:
-            return default
+            return 0
         if not text.isascii() or not text.isdigit() or len(text) > 10 or not least <= int(text) <= most:
             raise UnusableRestSetting(f"{name} is {text}; it can be a number from {least} to {most}")
         return int(text)
 
     def tls(self, prefix: str) -> TlsSettings:
         used = prefix if any(name.startswith(prefix) for name in self._properties) else ""
-        values = {name: self._properties.get(used + name, _TLS_DEFAULTS.get(name)) for name in TLS_SETTINGS}
+        defaults = {name: WORKER_CONFIG_DEF[name].default_text for name in _TLS_WITH_DEFAULT}
+        values = {name: self._properties.get(used + name, defaults.get(name)) for name in TLS_SETTINGS}
         if values["ssl.client.auth"] not in (None, "", "none", "requested", "required"):
             raise UnusableRestSetting(
                 f"{used}ssl.client.auth is {values['ssl.client.auth']}; it can be none, requested or required"

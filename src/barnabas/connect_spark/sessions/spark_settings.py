@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from barnabas.common.config_validators import Range
-from barnabas.connect.settings.plugin_config_def import ConfigDef, ConfigException, ConfigKey, ConfigType, Importance
+from barnabas.common.config_value import ConfigException, ConfigValue
+from barnabas.connect.decide.validation.connector_config import OWN_CONFIG
+from barnabas.connect.settings.worker_settings import WORKER_CONFIG_DEF
 
-__all__ = ["QUERY_CONFIG", "SPARK_CONFIG", "SPARK_CONF_PREFIX", "QuerySettings", "SparkSettings"]
+__all__ = ["SPARK_CONF_PREFIX", "QuerySettings", "SparkSettings"]
 
 SPARK_CONF_PREFIX = "barnabas.connect.spark.conf."
 
@@ -23,62 +24,8 @@ _MASTERS = re.compile(r"local|local\[(\*|[1-9]\d*)\]|spark://[^\s/]+:\d+(,[^\s/]
 _SERVER = re.compile(r"sc://(?P<host>[^\s/:;]+)(:(?P<port>\d+))?(/?|/(;[a-z_A-Z0-9-]+=[^\s;=]+)+)")
 _SERVER_PORT = 15002
 
-SPARK_CONFIG = ConfigDef(
-    [
-        ConfigKey(
-            _MASTER,
-            ConfigType.STRING,
-            "local[*]",
-            "Where queries run: local[*] or local[N] is a Spark inside the worker; spark://host:port is a cluster, "
-            "with the driver in the worker; sc://host:port is a Spark Connect server, which needs no Java here.",
-            importance=Importance.HIGH,
-        ),
-        ConfigKey(
-            _AVRO,
-            ConfigType.BOOLEAN,
-            "false",
-            "Whether the session has Spark's package for Avro, which AvroConverter needs. A worker one of whose own "
-            "converters that is has it anyway.",
-            importance=Importance.LOW,
-        ),
-        ConfigKey(
-            _DELTA,
-            ConfigType.BOOLEAN,
-            "false",
-            "Whether the session has Delta Lake, which TopicToDelta needs.",
-            importance=Importance.LOW,
-        ),
-        ConfigKey(
-            _DIRECTORY,
-            ConfigType.STRING,
-            "",
-            "Where checkpoints, Spark's log and its scratch files are. Nothing there has to outlive the worker: "
-            "positions are in Kafka. Empty: a folder of the worker's below the system's temporary folder.",
-        ),
-    ]
-)
-
 _TRIGGER = "barnabas.trigger.interval.ms"
 _BATCH = "barnabas.batch.records.max"
-
-QUERY_CONFIG = ConfigDef(
-    [
-        ConfigKey(
-            _TRIGGER,
-            ConfigType.LONG,
-            "500",
-            "How often a query looks for new records. A batch that takes longer is followed by the next one at once.",
-            validator=Range(least=0),
-        ),
-        ConfigKey(
-            _BATCH,
-            ConfigType.LONG,
-            "500000",
-            "How many records a sink reads in one batch at most.",
-            validator=Range(least=1),
-        ),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +40,8 @@ class SparkSettings:
     @classmethod
     def of(cls, worker_config: Mapping[str, str], *, worker_id: str) -> SparkSettings:
         """Raises ConfigException."""
-        values = SPARK_CONFIG.parse(worker_config)
-        master = str(values[_MASTER]).strip()
+        values = {name: _worker_value(worker_config, name) for name in (_AVRO, _DELTA, _DIRECTORY)}
+        master = worker_config.get(_MASTER, WORKER_CONFIG_DEF[_MASTER].default_text or "").strip()
         if master.startswith("sc://"):
             _check_server(master)
         elif not _MASTERS.fullmatch(master):
@@ -140,6 +87,11 @@ class SparkSettings:
         return self.master.partition(";")[0].rstrip("/")
 
 
+def _worker_value(worker_config: Mapping[str, str], name: str) -> ConfigValue:
+    row = WORKER_CONFIG_DEF[name]
+    return row.parse(worker_config[name]) if name in worker_config else row.default
+
+
 def _check_server(master: str) -> None:
     shown = master.partition(";")[0]
     if not _SERVER.fullmatch(master):
@@ -163,7 +115,7 @@ class QuerySettings:
     @classmethod
     def of(cls, connector_config: Mapping[str, str], worker_config: Mapping[str, str]) -> QuerySettings:
         """A connector's settings win over those of the same names of the worker. Raises ConfigException."""
-        given = {key.name: worker_config[key.name] for key in QUERY_CONFIG if key.name in worker_config}
-        given |= {key.name: connector_config[key.name] for key in QUERY_CONFIG if key.name in connector_config}
-        values = QUERY_CONFIG.parse(given)
+        given = {key.name: worker_config[key.name] for key in OWN_CONFIG if key.name in worker_config}
+        given |= {key.name: connector_config[key.name] for key in OWN_CONFIG if key.name in connector_config}
+        values = OWN_CONFIG.parse(given)
         return cls(int(str(values[_TRIGGER])), int(str(values[_BATCH])))

@@ -1,4 +1,5 @@
 """The settings of converters: Kafka's, under Kafka's names, and ours. ``connect.spark.converters`` does the work."""
+# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -46,127 +47,58 @@ def _key(
     )
 
 
+# A row: how the value is read, what it means, and how a form shows it; each on a line, however long.
+# fmt: off
 _JSON = ConfigDef(
     [
         _TYPE,
-        _key(
-            "schemas.enable",
-            ConfigType.BOOLEAN,
-            "true",
-            "Schemas",
-            0,
-            "Enable Schemas",
-            "Whether each key or value has its schema with it, as an object with schema and payload.",
-        ),
-        _key(
-            "schemas.cache.size",
-            ConfigType.INT,
-            "1000",
-            "Schemas",
-            1,
-            "Schema Cache Size",
-            "How many schemas are kept parsed.",
-        ),
-        _key(
-            "schema.content",
-            ConfigType.STRING,
-            None,
-            "Schemas",
-            2,
-            "Schema Content",
-            "The schema of all records, as JSON, instead of one with each of them.",
-        ),
-        _key(
-            "barnabas.schema",
-            ConfigType.STRING,
-            None,
-            "Schemas",
-            3,
-            "Columns",
-            "The columns of JSON without a schema, in the words of CREATE TABLE, such as id BIGINT, name STRING. "
-            "For schemas.enable=false; empty: what each batch has.",
-        ),
-        _key(
-            "barnabas.schema.unknown.fields",
-            ConfigType.STRING,
-            "error",
-            "Schemas",
-            4,
-            "Unknown Fields",
-            "With barnabas.schema: what a record with a field of another name is. error: a bad record; ignore: a good "
-            "one, without the field.",
-        ),
-        _key(
-            "decimal.format",
-            ConfigType.STRING,
-            "BASE64",
-            "Serialization",
-            0,
-            "Decimal Format",
-            "How decimals are written: BASE64 of their bytes, or NUMERIC.",
-        ),
-        _key(
-            "replace.null.with.default",
-            ConfigType.BOOLEAN,
-            "true",
-            "Serialization",
-            1,
-            "Replace null with default",
-            "Whether a field that is null and has a default in its schema counts as that default.",
-        ),
+        _key("schemas.enable", ConfigType.BOOLEAN, "true", "Schemas", 0, "Enable Schemas",
+            "Whether each key or value has its schema with it, as an object with schema and payload."),
+        _key("schemas.cache.size", ConfigType.INT, "1000", "Schemas", 1, "Schema Cache Size",
+            "How many schemas are kept parsed."),
+        _key("schema.content", ConfigType.STRING, None, "Schemas", 2, "Schema Content",
+            "The schema of all records, as JSON, instead of one with each of them."),
+        _key("barnabas.schema", ConfigType.STRING, None, "Schemas", 3, "Columns",
+            "The columns of JSON without a schema, in the words of CREATE TABLE, such as id BIGINT, name STRING. For schemas.enable=false; empty: what each batch has."),
+        _key("barnabas.schema.unknown.fields", ConfigType.STRING, "error", "Schemas", 4, "Unknown Fields",
+            "With barnabas.schema: what a record with a field of another name is. error: a bad record; ignore: a good one, without the field."),
+        _key("decimal.format", ConfigType.STRING, "BASE64", "Serialization", 0, "Decimal Format",
+            "How decimals are written: BASE64 of their bytes, or NUMERIC."),
+        _key("replace.null.with.default", ConfigType.BOOLEAN, "true", "Serialization", 1, "Replace null with default",
+            "Whether a field that is null and has a default in its schema counts as that default."),
     ]
 )
 
 _STRING = ConfigDef(
     [
         _TYPE,
-        ConfigKey(
-            "converter.encoding",
-            ConfigType.STRING,
-            "UTF-8",
+        ConfigKey("converter.encoding", ConfigType.STRING, "UTF-8",
             "The encoding of strings, by its name in Java.",
-            importance=Importance.HIGH,
-        ),
+            importance=Importance.HIGH),
     ]
 )
 
 _AVRO = ConfigDef(
     [
         _TYPE,
-        ConfigKey(
-            "barnabas.avro.schema",
-            ConfigType.STRING,
-            None,
+        ConfigKey("barnabas.avro.schema", ConfigType.STRING, None,
             "The schema of all records, as Avro's own JSON. Either this or the file is needed.",
-            importance=Importance.HIGH,
-        ),
-        ConfigKey(
-            "barnabas.avro.schema.file",
-            ConfigType.STRING,
-            None,
+            importance=Importance.HIGH),
+        ConfigKey("barnabas.avro.schema.file", ConfigType.STRING, None,
             "A file with this schema, on every worker.",
-            importance=Importance.HIGH,
-        ),
+            importance=Importance.HIGH),
     ]
 )
 
 _PROTOBUF = ConfigDef(
     [
         _TYPE,
-        ConfigKey(
-            "barnabas.protobuf.descriptor.file",
-            ConfigType.STRING,
-            REQUIRED,
+        ConfigKey("barnabas.protobuf.descriptor.file", ConfigType.STRING, REQUIRED,
             "A file that protoc --include_imports --descriptor_set_out has written, on every worker.",
-            importance=Importance.HIGH,
-        ),
-        ConfigKey(
-            "barnabas.protobuf.message",
-            ConfigType.STRING,
-            REQUIRED,
+            importance=Importance.HIGH),
+        ConfigKey("barnabas.protobuf.message", ConfigType.STRING, REQUIRED,
             "The full name of the message, such as shop.v1.Order.",
-            importance=Importance.HIGH,
-        ),
+            importance=Importance.HIGH),
     ]
 )
 
@@ -192,3 +124,4 @@ HEADER_CONVERTERS: Mapping[str, ConfigDef] = {
     "org.apache.kafka.connect.storage.StringConverter": _STRING,
     **_OWN,
 }
+# fmt: on

@@ -3,7 +3,6 @@
 Names, types, defaults and importances are Kafka's. Where a transform works on keys or on values, Kafka has two classes
 with the same settings, ``$Key`` and ``$Value``.
 """
-# A setting is a line, whatever its length.
 # ruff: noqa: E501
 
 from __future__ import annotations
@@ -52,38 +51,26 @@ def _rename_problem(left: str, right: str) -> str | None:
     return None if right else f"{left} says no new name; write {left}:new"
 
 
-_REPLACE_NULL = ConfigKey(
-    "replace.null.with.default",
-    ConfigType.BOOLEAN,
-    "true",
-    "Whether a field that is null and has a default in its schema counts as that default.",
-)
+# A row: how the value is read, what it means, and how a form shows it; each on a line, however long.
+# fmt: off
+_REPLACE_NULL = ConfigKey("replace.null.with.default", ConfigType.BOOLEAN, "true",
+    "Whether a field that is null and has a default in its schema counts as that default.")
 
 _ON_KEY_AND_VALUE: Mapping[str, ConfigDef] = {
     "Cast": ConfigDef(
         [
-            ConfigKey(
-                "spec",
-                ConfigType.LIST,
-                REQUIRED,
+            ConfigKey("spec", ConfigType.LIST, REQUIRED,
                 f"Fields and their new types, as field:type with commas between; a type alone is for the whole key or value. Types: {', '.join(_CAST_TYPES)}.",
-                All(NonEmptyList(), Pairs("foo:int32,bar:string", _cast_problem)),
-                Importance.HIGH,
-            ),
+                All(NonEmptyList(), Pairs("foo:int32,bar:string", _cast_problem)), Importance.HIGH),
             _REPLACE_NULL,
         ]
     ),
     "ExtractField": ConfigDef(
         [
             _text("field", "The field that becomes the whole key or value."),
-            ConfigKey(
-                "field.syntax.version",
-                ConfigType.STRING,
-                "V1",
+            ConfigKey("field.syntax.version", ConfigType.STRING, "V1",
                 "V1: the name of a field. V2: a path, with dots between the names of nested fields.",
-                CaseInsensitiveString(["V1", "V2"]),
-                Importance.HIGH,
-            ),
+                CaseInsensitiveString(["V1", "V2"]), Importance.HIGH),
             _REPLACE_NULL,
         ]
     ),
@@ -94,14 +81,9 @@ _ON_KEY_AND_VALUE: Mapping[str, ConfigDef] = {
         [
             _list("fields", "The fields that become headers."),
             _list("headers", "The names of these headers, in the order of the fields."),
-            ConfigKey(
-                "operation",
-                ConfigType.STRING,
-                REQUIRED,
+            ConfigKey("operation", ConfigType.STRING, REQUIRED,
                 "move removes the fields, copy leaves them.",
-                ValidString(["move", "copy"]),
-                Importance.HIGH,
-            ),
+                ValidString(["move", "copy"]), Importance.HIGH),
             _REPLACE_NULL,
         ]
     ),
@@ -124,14 +106,9 @@ _ON_KEY_AND_VALUE: Mapping[str, ConfigDef] = {
     "MaskField": ConfigDef(
         [
             _list("fields", "The fields to mask."),
-            ConfigKey(
-                "replacement",
-                ConfigType.STRING,
-                None,
+            ConfigKey("replacement", ConfigType.STRING, None,
                 "What numbers and strings become; without it they become 0, nothing, false and so on.",
-                NonEmptyString(),
-                Importance.LOW,
-            ),
+                NonEmptyString(), Importance.LOW),
             _REPLACE_NULL,
         ]
     ),
@@ -139,13 +116,9 @@ _ON_KEY_AND_VALUE: Mapping[str, ConfigDef] = {
         [
             _list("exclude", "The fields to drop; stronger than include.", ""),
             _list("include", "The fields to keep; nothing for all.", ""),
-            ConfigKey(
-                "renames",
-                ConfigType.LIST,
-                "",
+            ConfigKey("renames", ConfigType.LIST, "",
                 "New names of fields, as old:new with commas between.",
-                Pairs("foo:bar,abc:xyz", _rename_problem),
-            ),
+                Pairs("foo:bar,abc:xyz", _rename_problem)),
             _REPLACE_NULL,
         ]
     ),
@@ -166,23 +139,11 @@ _ON_KEY_AND_VALUE: Mapping[str, ConfigDef] = {
                 "",
                 importance=Importance.HIGH,
             ),
-            ConfigKey(
-                "target.type",
-                ConfigType.STRING,
-                REQUIRED,
+            ConfigKey("target.type", ConfigType.STRING, REQUIRED,
                 "What it becomes: string, unix (a number), Date, Time or Timestamp.",
-                ValidString(["string", "unix", "Date", "Time", "Timestamp"]),
-                Importance.HIGH,
-            ),
+                ValidString(["string", "unix", "Date", "Time", "Timestamp"]), Importance.HIGH),
             _text("format", "The pattern of a string, as Java's SimpleDateFormat has it.", ""),
-            ConfigKey(
-                "unix.precision",
-                ConfigType.STRING,
-                "milliseconds",
-                "The unit of a number.",
-                ValidString(["nanoseconds", "microseconds", "milliseconds", "seconds"]),
-                Importance.LOW,
-            ),
+            ConfigKey("unix.precision", ConfigType.STRING, "milliseconds", "The unit of a number.", ValidString(["nanoseconds", "microseconds", "milliseconds", "seconds"]), Importance.LOW),
             _REPLACE_NULL,
         ]
     ),
@@ -194,26 +155,16 @@ _ON_RECORD: Mapping[str, ConfigDef] = {
     "InsertHeader": ConfigDef(
         [
             ConfigKey("header", ConfigType.STRING, REQUIRED, "The name of the header.", NonNull(), Importance.HIGH),
-            ConfigKey(
-                "value.literal",
-                ConfigType.STRING,
-                REQUIRED,
+            ConfigKey("value.literal", ConfigType.STRING, REQUIRED,
                 "Its value; numbers, true and false, lists and maps are taken as such.",
-                NonNull(),
-                Importance.HIGH,
-            ),
+                NonNull(), Importance.HIGH),
         ]
     ),
     "RegexRouter": ConfigDef(
         [
-            ConfigKey(
-                "regex",
-                ConfigType.STRING,
-                REQUIRED,
+            ConfigKey("regex", ConfigType.STRING, REQUIRED,
                 "A Java regular expression for whole names of topics.",
-                JavaRegex(null_allowed=False),
-                Importance.HIGH,
-            ),
+                JavaRegex(null_allowed=False), Importance.HIGH),
             _text(
                 "replacement", "What a matching name becomes; $1 and so on are the groups.", importance=Importance.HIGH
             ),
@@ -251,13 +202,10 @@ PREDICATES: Mapping[str, ConfigDef] = {
     "RecordIsTombstone": ConfigDef(),
     "TopicNameMatches": ConfigDef(
         [
-            ConfigKey(
-                "pattern",
-                ConfigType.STRING,
-                REQUIRED,
+            ConfigKey("pattern", ConfigType.STRING, REQUIRED,
                 "A Java regular expression for whole names of topics.",
-                All(NonEmptyString(), JavaRegex(null_allowed=False)),
-            )
+                All(NonEmptyString(), JavaRegex(null_allowed=False)))
         ]
     ),
 }
+# fmt: on
