@@ -63,7 +63,7 @@ def dangling(text: str) -> list[str]:
 
 
 def _is_file(name: str) -> bool:
-    """A module may be named by the end of its path. A page is named in full: several folders have one of the same name."""
+    """A module may be named by the end of its path. A page is named in full: several folders have one of that name."""
     if name.endswith(".md"):
         return (PROJECT / name).is_file()
     return name in _paths()
