@@ -136,6 +136,7 @@ types: dev
 
 layers: dev
 	@$(BIN)/lint-imports --no-logo
+	@$(PYTEST) -q tests/contracts
 
 format: dev ## write the format that `check` expects
 	@$(BIN)/ruff check --quiet --fix-only .

@@ -21,18 +21,6 @@ OPTIONAL = frozenset(
 )
 """Libraries of the extras in ``pyproject.toml``: a user may not have them."""
 
-KNOWN = frozenset(
-    {
-        "barnabas.connect.settings.worker_config",
-        "barnabas.connect_spark.connectors.jdbc.database",
-        "barnabas.connect_spark.connectors.jdbc.database_driver",
-        "barnabas.metadata.config_descriptions",
-        "barnabas.server.settings.encryption_keys",
-        "barnabas.server.settings.sasl",
-    }
-)
-"""Modules that still have imports in functions without a reason. The list gets no new rows."""
-
 
 @cache
 def loaded_by_a_node() -> frozenset[str]:
@@ -98,7 +86,7 @@ def has_a_reason(statement: Import) -> bool:
 
 
 def test_an_import_inside_a_function_has_a_reason() -> None:
-    in_functions = [statement for statement in imports() if statement.function and statement.importer not in KNOWN]
+    in_functions = [statement for statement in imports() if statement.function]
     without = [f"{found.importer}:{found.line}: {found.target}" for found in in_functions if not has_a_reason(found)]
     assert without == []
 

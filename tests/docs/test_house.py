@@ -8,7 +8,7 @@ import tomllib
 import pytest
 
 import barnabas
-from tests.docs.tracked import PROJECT, text_files, tracked_files
+from tests.docs.tracked import PROJECT, text_files
 
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text())
 MAKEFILE = (PROJECT / "Makefile").read_text()
@@ -103,16 +103,6 @@ def test_the_changelog_has_an_open_section_and_the_released_version() -> None:
     assert "## [Unreleased]" in text
     released = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", text, re.MULTILINE)
     assert not released or released[0] == barnabas.__version__
-
-
-def test_every_package_has_a_place_in_the_layers() -> None:
-    contract = PYPROJECT["tool"]["importlinter"]["contracts"][0]
-    placed = {name.strip(" ()") for layer in contract["layers"] for name in layer.split("|")}
-    packages = {path.relative_to(PROJECT).parts[2] for path in tracked_files() if path.match("src/barnabas/*/**/*.py")}
-    packages |= {path.relative_to(PROJECT).parts[2] for path in tracked_files() if path.match("src/barnabas/*/*.py")}
-    assert sorted(packages - placed) == []
-    rows = (PROJECT / "ARCHITECTURE.md").read_text()
-    assert sorted(name for name in placed if f"`{name}`" not in rows) == []
 
 
 def test_every_marker_in_use_is_explained() -> None:

@@ -1,4 +1,4 @@
-"""A broker that is asked for the settings of another one (C-14), and brokers whose files differ (C-16)."""
+"""A broker that is asked for the settings of another one, and brokers whose files differ."""
 
 from __future__ import annotations
 

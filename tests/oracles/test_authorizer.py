@@ -4,7 +4,7 @@ Two things we don't copy, and each line that differs must be one of them:
 
 - A session that calls itself ``User:*`` makes Kafka fail; we deny.
 - For a name that begins with an asterisk (and is longer) Kafka passes over the rules on the wildcard, denials too.
-  Ours hold for every name (authorizer.md A-36), and Kafka's answer must be the one we give without those rules.
+  Ours hold for every name, and Kafka's answer must be the one we give without those rules.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def line_of(kind: str, outcome: Outcome) -> str:
 
 
 def write_report(results: Mapping[str, Sequence[Outcome]], *, seconds: float, seed: int) -> None:
-    """``siege.json`` with all figures and ``siege.md`` with the table."""
+    """``siege.json`` with all figures and, beside it, the page with the table."""
     document = {
         "seconds": seconds,
         "seed": seed,

@@ -1,4 +1,4 @@
-"""The examples in docs/connect/converters.md and transforms.md print what stands there, and their settings are good."""
+"""The examples in docs/connect/converters.md and docs/connect/transforms.md print what the pages show."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Changes of "some resource of the type is allowed", which opens a producer that has no topic in mind yet.
 
-Nodes ask it by their own rules (authorizer.md A-40 to A-45), not by looking at names: nothing is implied, and a denial
-of a prefix takes away what begins so. Most principals keep the right through a change because one of their rules does
+Nodes decide it by the rules of KIP-679, not by looking at names: no operation implies another, and a denial of a prefix
+covers what begins with it. Most principals keep the right through a change because one of their rules does
 so in both states; they are passed over without asking.
 """
 

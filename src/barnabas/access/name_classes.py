@@ -161,7 +161,7 @@ class NameSpace:
 
 
 def does_match(name: str, pattern_type: int, asked: str) -> bool:
-    """Whether a rule's pattern matches a resource's name (authorizer.md A-30)."""
+    """Whether a rule's pattern matches a resource's name (KIP-290)."""
     if pattern_type == PatternType.PREFIXED:
         return asked.startswith(name)
     return pattern_type == PatternType.LITERAL and name in (asked, WILDCARD_NAME)

@@ -10,7 +10,7 @@ owns it has the sockets, a future for each call, and these duties:
    expired in flight receives REQUEST_TIMED_OUT at once; the owner ends the attempt, and the call is not sent again.
 4. ``withdraw`` a call whose sender has gone: what was not sent is not sent any more.
 
-The rules (forwarding.md F-10 to F-19): a request has a limit from the moment it is added, which is the sender's own if
+The rules of KIP-590: a request has a limit from the moment it is added, which is the sender's own if
 that is shorter; a connection that ends, or a controller that is not active, sends it back to the queue; credentials
 that are not accepted and a controller without Envelope fail it at once. Kafka keeps one request in flight for all; here
 each has a connection of its own, so that a slow one delays no other.

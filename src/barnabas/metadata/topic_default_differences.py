@@ -1,4 +1,4 @@
-"""Where brokers disagree about the settings of a topic that has none of its own, because their files differ (C-16).
+"""Where brokers disagree about the settings of a topic that has none of its own, because their files differ.
 
 A topic behaves by the broker that leads it, and is described by the broker that is asked.
 """

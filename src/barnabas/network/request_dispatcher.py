@@ -84,7 +84,7 @@ class _Route:
         self.api_key = api_key
         self.low, self.high = versions
         if api_key is ApiKey.PRODUCE:
-            self.low = _LOWEST_REAL_PRODUCE  # Versions 0-2 are advertised for old librdkafka, and not served (F-27).
+            self.low = _LOWEST_REAL_PRODUCE  # Versions 0-2 are advertised for old librdkafka, and not served.
         self.request_flexible_since = info.request_flexible_since
         self.response_flexible_since = 32767 if api_key is ApiKey.API_VERSIONS else info.response_flexible_since
         self.is_plain = not info.forwardable and api_key is not ApiKey.API_VERSIONS

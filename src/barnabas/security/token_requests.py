@@ -1,4 +1,4 @@
-"""Who may ask for delegation tokens, and how a refusal looks: the same on brokers and controllers (F-20, F-21).
+"""Who may ask for delegation tokens, and how a refusal looks: the same on brokers and controllers (KIP-48, KIP-373).
 
 Who holds a token must not make more of them, and a token must not be shown to whoever listens. So callers that logged
 in with a token are refused, and those that came over PLAINTEXT, or over TLS without a certificate of their own.
@@ -32,7 +32,7 @@ _REFUSALS_BEFORE_DECIDING = frozenset(
 def check_caller(context: RequestContext) -> None:
     """Raises DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
 
-    When a request came in an Envelope, the channel is the forwarding broker's, which has judged the client's (F-36).
+    When a request came in an Envelope, the channel is the forwarding broker's, which has judged the client's.
     """
     principal = context.principal
     is_forwarded = context.forwarding_principal is not None

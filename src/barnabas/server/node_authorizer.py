@@ -4,7 +4,7 @@ One authorizer serves the broker and the controller of a combined node: both dec
 the first of the loader's, so that nobody sees a topic before the rules that were written before it.
 
 The rules are complete when the loader has published what the log held, up to the high watermark that was known when
-it published first (authorizer.md A-55). Until then the authorizer has none of them, and only the early listeners read
+it published first, as in KIP-801. Until then the authorizer has none of them, and only the early listeners read
 requests, through a gate that lets through who needs no rules. Then it gets all of them at once, which takes half as
 long as one by one; from there on it follows the log.
 """

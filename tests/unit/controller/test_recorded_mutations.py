@@ -26,7 +26,7 @@ BETTER: dict[str, str] = {
     "quota: percentage not a number": "refused, instead of a quota that nobody can keep",
     "quota: key twice": "the text, without a dump of objects",
     "quota: set and remove": "the text, without a dump of objects",
-    "quota: entity twice": "refused in both places, instead of being done and refused (configs C-65)",
+    "quota: entity twice": "refused in both places, instead of being done and refused",
     "quota: ip that is none": "names are looked up where they count, not while the controller decides",
 }
 

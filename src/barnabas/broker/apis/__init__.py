@@ -67,5 +67,5 @@ REFUSED_BY_BROKER = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT})
 SERVED_BY_BROKER: dict[ApiKey, tuple[int, int]] = {
     key: (API_TABLE[key].lowest, API_TABLE[key].highest) for key in (*_SERVED, *sorted(REFUSED_BY_BROKER))
 }
-# Old librdkafka looks for version 0; versions below 3 are advertised and not served (reference: forwarding F-27).
+# Old librdkafka looks for version 0; versions below 3 are advertised and not served.
 SERVED_BY_BROKER[ApiKey.PRODUCE] = (0, API_TABLE[ApiKey.PRODUCE].highest)

@@ -1,7 +1,7 @@
 """DescribeConfigs: the settings of resources with the levels that they come from (KIP-133, KIP-226).
 
 With ``barnabas.describe.configs.of.others`` a broker asks another one for what only that one knows: its settings and
-its log levels (C-14). Who asks us needs the right here, and this broker the right there.
+its log levels. Who asks us needs the right here, and this broker the right there.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from barnabas.clients.client_config import is_client_property
+from barnabas.clients.client_config import client_config, is_client_property
 from barnabas.clients.errors import InvalidClientConfig
 from barnabas.common.config_def import ConfigException, ConfigValue
 from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, has_reference
@@ -330,8 +330,6 @@ class _Reading:
             return
         config = WorkerConfig(self.values, self.texts, providers=self.providers, warnings=(), source=None)
         self._warn_of_little_patience(config.session_timeout_ms, config.task_shutdown_graceful_timeout_ms)
-        from barnabas.clients.client_config import client_config
-
         for properties in (config.client_properties, config.admin_properties):
             try:
                 client_config(properties, source="the settings of the worker's clients")

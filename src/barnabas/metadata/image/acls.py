@@ -4,8 +4,8 @@ Whether a rule exists already is asked for every rule that somebody wants to cre
 rule. Only an active controller asks: the second map is made when it is first wanted, and from then on every image
 that follows brings its own up to date.
 
-Replaying is the controller's, which is more tolerant than an authorizer's (authorizer.md A-14): an id that is there is
-replaced, and a rule may stand under several ids. Removing an id that is not there is a fault in both.
+Replaying is the controller's, which is more tolerant than an authorizer's: here an id that exists is replaced,
+and a rule may stand under several ids; an authorizer takes both as faults. Removing an unknown id is a fault in both.
 """
 
 from __future__ import annotations

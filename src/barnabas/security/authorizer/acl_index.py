@@ -1,4 +1,4 @@
-"""Decides by ACLs, at a cost that does not grow with their number (KIP-801; authorizer.md section 3 and 4).
+"""Decides by ACLs, at a cost that does not grow with their number (KIP-801).
 
 Three layers, each made from the one below when somebody asks:
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["AclIndex", "MatchingRules"]
 
 _SAMPLE_NAME = "hardcode"
-"""A name that stands for any (authorizer.md A-41)."""
+"""The name that Kafka asks about when it asks for any resource of a type."""
 
 _VIEWS_MAX = 8_192
 _REMEMBERED_MAX = 131_072
@@ -93,7 +93,7 @@ class AclIndex:
         return self._rules.by_id
 
     def find(self, acl_filter: AclBindingFilter) -> Iterator[tuple[Uuid, AclBinding]]:
-        """What the filter finds, in Kafka's order (authorizer.md A-13)."""
+        """What the filter finds, in Kafka's order."""
         return self._rules.find(acl_filter)
 
     def slices(self, acl_filter: AclBindingFilter) -> Iterator[Sequence[AclBinding]]:
@@ -193,7 +193,7 @@ class AclIndex:
         return list(map(table.__getitem__, raws))
 
     def allows_any(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
-        """Whether the operation is allowed on some resource of the type (authorizer.md A-41 to A-44)."""
+        """Whether the operation is allowed on some resource of the type (KIP-679)."""
         if self.mask(principal, host, resource_type, _SAMPLE_NAME) >> operation & 1:
             return True
         return self._view(principal, host).allows_any(operation, resource_type)

@@ -1,6 +1,6 @@
 """Feeds the authorizer from the metadata log: a snapshot as a whole, what follows rule by rule in the order of the log.
 
-The order matters (authorizer.md A-15): a denial that was written before an allow must never be seen after it.
+The order matters: a denial that was written before an allow must never be seen after it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many rules in Kafka's order (authorizer.md A-13), a slice at a time.
+"""Many rules in Kafka's order, a slice at a time.
 
 Sorting 250,000 rules takes a tenth of a second, and nobody else is served meanwhile if it is done in one go. So it is
 done in steps: runs of a few thousand are sorted each, cut at the same keys, and what lies between two cuts is merged

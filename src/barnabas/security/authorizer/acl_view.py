@@ -151,7 +151,7 @@ class AclView:
         return runs
 
     def allows_any(self, operation: int, resource_type: int) -> bool:
-        """Whether some pattern is allowed that no denial covers (authorizer.md A-42 to A-44); nothing is implied."""
+        """Whether some pattern is allowed that no denial covers (KIP-679); nothing is implied."""
         key = (operation, resource_type)
         known = self._any_resource.get(key)
         if known is None:

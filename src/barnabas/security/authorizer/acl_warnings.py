@@ -1,7 +1,7 @@
 """What is odd about a rule that Kafka accepts all the same: it will never decide anything, or not what was meant.
 
-Kafka stores a rule without asking whether its operation fits the resource type or its host is an address
-(authorizer.md A-67), and so do we: a tool that works with Kafka works here. Whoever wrote the rule should still hear.
+Kafka stores a rule without asking whether its operation fits the resource type or its host is an address,
+and so do we: a tool that works with Kafka works here. Whoever wrote the rule should still hear.
 """
 
 from __future__ import annotations

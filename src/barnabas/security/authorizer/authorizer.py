@@ -50,7 +50,7 @@ _SAMPLE_NAME = "hardcode"
 class AuthorizerNotReady(ApiException, Transient):
     """The rules are not all there yet, and the principal is no super user: to be asked again.
 
-    Kafka's table has no code for it, so a client sees UNKNOWN_SERVER_ERROR (authorizer.md A-62). A broker of ours
+    Kafka's table has no code for it, so a client sees UNKNOWN_SERVER_ERROR. A broker of ours
     that forwards for somebody tells it apart by the type.
     """
 
@@ -165,7 +165,7 @@ class AclAuthorizer(Authorizer):
 
     @abstractmethod
     def acls(self, acl_filter: AclBindingFilter) -> Iterable[tuple[Uuid, AclBinding]]:
-        """The rules that the filter finds, in Kafka's order (authorizer.md A-13)."""
+        """The rules that the filter finds, in Kafka's order: by resource type, then by name, the last name first."""
 
     def acl_slices(self, acl_filter: AclBindingFilter) -> Iterator[Sequence[AclBinding]]:
         """The same rules of one moment, without ids and in slices: others are served between two slices.

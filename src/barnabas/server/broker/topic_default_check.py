@@ -1,4 +1,4 @@
-"""Warns of brokers whose files give topics other defaults (C-16). Imported where there are other brokers."""
+"""Warns of brokers whose files give topics other defaults. Imported where there are other brokers."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ class ControllerDispatcher(RequestDispatcher):
         request_bytes: int,
         busy_s: float,
     ) -> None:
-        """A broker's connection rests only for an envelope that it had no right to send (F-35)."""
+        """A broker's connection rests only for an envelope that it had no right to send."""
         if isinstance(response, EnvelopeResponse) and response.error_code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             return
         super()._throttle(connection, context, response, request_bytes, busy_s)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.common.config_value import Password
 from barnabas.metadata.features import CONFIG_ENCRYPTION, SUPPORTED_FEATURES, VersionRange
 from barnabas.metadata.image.configs import ConfigResourceType
+from barnabas.security.config_cipher import NONCE_SIZE, ConfigCipher, key_texts, parse_encryption_keys, undecryptable
 from barnabas.server.start_errors import NodeStartError
 
 if TYPE_CHECKING:
@@ -39,8 +40,6 @@ def config_cipher(config: NodeConfig) -> ConfigCipher | None:
     keys, path = config.value(_KEYS), str(config.value(_FILE) or "")
     if keys is None and not path:
         return None
-    from barnabas.security.config_cipher import NONCE_SIZE, ConfigCipher, key_texts, parse_encryption_keys
-
     name = _KEYS if isinstance(keys, Password) else f"{_FILE}={path}"
     try:
         texts = key_texts(keys.value if isinstance(keys, Password) else ",".join(_lines(path)))
@@ -99,8 +98,6 @@ class EncryptedConfigsCheck:
     def _problems(self, configs: Mapping[ConfigResource, Mapping[str, str]]) -> list[str]:
         if not configs:
             return []
-        from barnabas.security.config_cipher import undecryptable
-
         return [str(problem) for problem in undecryptable(configs, self._cipher)]
 
     def _what_to_do(self) -> str:

@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.common.config_value import Password
+from barnabas.common.scram_mechanism import ScramMechanism
 from barnabas.security.sasl.jaas import InvalidJaasConfig, JaasEntry, parse_jaas_entry
 from barnabas.server.settings.listener_values import listener_setting_name, listener_value
 
@@ -239,7 +240,6 @@ def _plain(settings: SaslSettings) -> Callable[[], SaslServer]:
 
 
 def _scram(mechanism: str, credentials: CredentialStore, clock: Clock) -> Callable[[], SaslServer]:
-    from barnabas.common.scram_mechanism import ScramMechanism
     from barnabas.security.sasl.scram import FakeCredentials, ScramServer
 
     kind, fakes = ScramMechanism.from_name(mechanism), FakeCredentials(credentials.disguise_key)

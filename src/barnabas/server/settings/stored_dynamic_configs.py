@@ -1,4 +1,4 @@
-"""What was set on a broker while it ran may stand in for a bad value in its file (C-54).
+"""What was set on a broker while it ran may stand in for a bad value in its file.
 
 Such a value is in force as soon as the node has read its metadata, so the bad one must not keep it from starting. What
 is stored is read from the node's own directory. Secrets are left alone: they may be encrypted.

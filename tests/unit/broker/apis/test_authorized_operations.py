@@ -1,6 +1,6 @@
 """Which operations a caller has, in the describe calls that tell it (KIP-430): by the ACLs, and only when asked.
 
-The rules O-1 to O-14 of the reference, on the real authorizer.
+Decided by the real authorizer.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ ON_TOPIC, ON_GROUP = rule(TOPIC, "secret", DESCRIBE), rule(GROUP, "g", DESCRIBE)
 ON_CLUSTER = rule(CLUSTER, "kafka-cluster", DESCRIBE)
 
 
-# O-1: only when asked, and only where the version has the field
+# ---- only when asked, and only where the version has the field
 
 
 def test_nobody_is_told_who_did_not_ask() -> None:
@@ -116,7 +116,7 @@ def test_groups_have_it_from_version_3(version: int) -> None:
     assert Describing(ON_GROUP).group_bits("g", version) == (0, 1 << DESCRIBE if version >= 3 else MARKER)
 
 
-# O-2 to O-5: which bits
+# ---- which bits
 
 
 def test_all_means_every_supported_operation_less_what_is_denied() -> None:
@@ -161,7 +161,7 @@ def test_rules_for_everybody_for_every_topic_and_for_prefixes_are_added_up() -> 
     assert world.topic_bits("secret", "other") == {"secret": (0, 256 + 16), "other": (0, 256)}
 
 
-# O-6: no audit
+# ---- no audit
 
 
 def test_bits_are_nobodys_attempt() -> None:
@@ -180,7 +180,7 @@ def test_bits_are_nobodys_attempt() -> None:
     assert set(asked) == {DESCRIBE}
 
 
-# O-7 to O-12: without Describe, and in the way of errors
+# ---- without Describe, and in the way of errors
 
 
 def test_without_describe_on_the_cluster_its_bits_are_zero() -> None:
@@ -245,7 +245,7 @@ def test_described_partitions_come_with_bits_unasked() -> None:
     assert [(t.name, t.topic_authorized_operations) for t in everything.topics] == [("other", 264)]
 
 
-# O-13: the controller's DescribeCluster
+# ---- the controller's DescribeCluster
 
 
 @pytest.mark.parametrize(

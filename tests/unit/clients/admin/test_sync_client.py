@@ -29,7 +29,7 @@ def test_both_clients_have_the_same_operations() -> None:
 
 def test_an_operation_runs_and_the_thread_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = ScriptedCluster(2)
-    monkeypatch.setattr("barnabas.clients.network_client.NetworkClient", lambda config: cluster)
+    monkeypatch.setattr("barnabas.clients.admin.async_client.NetworkClient", lambda config: cluster)
     with AdminClient.sync("bootstrap:9092") as admin:
         assert [node.id for node in admin.describe_cluster().nodes] == [1, 2]
     admin.close()

@@ -171,7 +171,7 @@ def test_a_users_file_with_a_mistake_is_refused_and_shows_no_hash(text: str) -> 
 def test_a_line_of_the_users_file_is_made_from_a_password(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("getpass.getpass", lambda prompt: "wonderland")
+    monkeypatch.setattr("barnabas.connect.rest.users_file.getpass", lambda prompt: "wonderland")
     assert make_line(["alice", "operate"]) == 0
     (alice,) = parse_users(capsys.readouterr().out).values()
     assert (alice.name, alice.role) == ("alice", Role.OPERATE)

@@ -243,7 +243,7 @@ def test_the_explanation_agrees_with_the_decision_and_names_every_rule(
 
 
 def first_denial_or_last_allow(matching: list[AclBinding], name: str) -> AclBinding:
-    """authorizer.md A-34: names in descending order, then the wildcard."""
+    """The audit names the first denial in the order of names, the last name first, and then the wildcard."""
     scanned = sorted(
         matching, key=lambda r: (r.pattern_type, r.operation, units(r.principal), units(r.host), r.permission)
     )

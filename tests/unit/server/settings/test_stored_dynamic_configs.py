@@ -1,4 +1,4 @@
-"""A bad value in the file does not keep a node from starting while another one is set dynamically (C-54)."""
+"""A bad value in the file does not keep a node from starting while another one is set dynamically."""
 
 from __future__ import annotations
 

@@ -9,12 +9,6 @@ from barnabas.common.settings.setting import SupportState, attributes_of
 from barnabas.server.settings.support import dynamic_support_of, removed_setting, support_of
 
 
-def test_every_setting_has_a_state_and_what_does_not_work_a_reason() -> None:
-    for name in BROKER_CONFIG_DEF:
-        support = support_of(name)
-        assert (name, bool(support.reason)) == (name, support.state is not SupportState.WORKS)
-
-
 def test_every_attribute_of_a_node_config_is_a_setting_that_works() -> None:
     for name in attributes_of(NodeSettings):
         assert (name, support_of(name).state) == (name, SupportState.WORKS)

@@ -1,4 +1,4 @@
-"""The settings of converters: Kafka's, under Kafka's names, and ours. ``connect.spark.converters`` does the work."""
+"""The settings of converters: Kafka's, under Kafka's names, and ours. ``connect_spark.converters`` does the work."""
 # ruff: noqa: E501
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ digits, days and microseconds since 1970 as numbers.
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 import threading
@@ -22,6 +23,9 @@ from barnabas.connect_spark.connectors.jdbc.database import DatabaseError, Param
 from barnabas.connect_spark.connectors.jdbc.database_address import DatabaseAddress
 from barnabas.connect_spark.connectors.jdbc.sql_dialect import columns_of, dialect_of, quoted
 from barnabas.connect_spark.sessions.session_kind import is_remote
+from barnabas.spark.connector_jars import cache_directory, duckdb_jars, postgresql_jars
+from barnabas.spark.errors import SparkUnavailable
+from barnabas.spark.java_runtime import find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -298,10 +302,6 @@ def _driver(gateway: Any, dialect: str) -> Any:
 
 
 def _loaded(gateway: Any, dialect: str) -> Any:
-    from barnabas.spark.connector_jars import cache_directory, duckdb_jars, postgresql_jars
-    from barnabas.spark.errors import SparkUnavailable
-    from barnabas.spark.java_runtime import find_java
-
     jars: dict[str, Callable[..., list[Path]]] = {"postgresql": postgresql_jars, "duckdb": duckdb_jars}
     try:
         paths = jars[dialect](cache_directory(os.environ), find_java(os.environ), _tell)
@@ -319,6 +319,4 @@ def _loaded(gateway: Any, dialect: str) -> Any:
 
 
 def _tell(message: str) -> None:
-    import logging
-
     logging.getLogger(__name__).info(message)

@@ -1,4 +1,4 @@
-"""A setting that is said to work is read by something, so that nobody's value is silently ignored."""
+"""Every setting works, has no effect or is refused; one that works is read, so that no value is silently ignored."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.common.broker_config import BROKER_CONFIG_DEF
 from barnabas.common.settings.node_settings import NodeSettings
 from barnabas.common.settings.setting import SupportState, attributes_of
 from barnabas.common.topic_config import TOPIC_CONFIG_DEF
+from barnabas.server.settings.support import support_of
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "barnabas"
 # These make the values, they don't use them.
@@ -40,3 +42,9 @@ def test_a_topic_setting_is_read_or_said_to_have_no_effect(name: str) -> None:
     is_read = bool(re.search(rf"config\.{READ_AS.get(attribute, attribute)}\b", _code()))
     if attribute != "remote_storage_enable":  # Refused by validation, whatever it is read by.
         assert is_read == (TOPIC_CONFIG_DEF[name].support.state is SupportState.WORKS)
+
+
+def test_every_setting_has_a_state_and_what_does_not_work_a_reason() -> None:
+    for name in BROKER_CONFIG_DEF:
+        support = support_of(name)
+        assert (name, bool(support.reason)) == (name, support.state is not SupportState.WORKS)
