@@ -213,7 +213,7 @@ class Stage(ControllerHarness):
         """On a thread, as a node does: how long it computes each time before the event loop's thread can go on."""
         saving = Thread(target=self.write_snapshot, args=(self.loader.image,))
         saving.start()
-        clock = time.pthread_getcpuclockid(cast("int", saving.ident))
+        clock = time.pthread_getcpuclockid(saving.ident)
         took_s = 0.0
         with suppress(OSError):  # The clock goes with its thread.
             while saving.is_alive():

@@ -21,7 +21,7 @@ from barnabas.protocol.records.partition_change_record import PartitionChangeRec
 from barnabas.protocol.records.partition_record import PartitionRecord
 from barnabas.protocol.records.remove_topic_record import RemoveTopicRecord
 from barnabas.protocol.records.topic_record import TopicRecord
-from barnabas.server.log_dir_metrics import log_dir_values
+from barnabas.server.metrics.log_dirs import log_dir_values
 from barnabas.storage.log_manager import LogManager
 from barnabas.storage.stray_directory import list_strays
 

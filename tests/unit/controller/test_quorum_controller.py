@@ -138,8 +138,8 @@ def test_an_unexpected_error_is_answered_and_keeps_the_controller_active(harness
     def decide() -> None:
         raise ZeroDivisionError
 
-    answer = harness.controller.submit(decide, lambda error: error.code)  # type: ignore[arg-type]
-    assert answer.value == ErrorCode.UNKNOWN_SERVER_ERROR  # type: ignore[comparison-overlap]
+    answer = harness.controller.submit(decide, lambda error: error.code)
+    assert answer.value == ErrorCode.UNKNOWN_SERVER_ERROR
     assert isinstance(harness.faults[0], ZeroDivisionError)
     assert harness.controller.is_active
 

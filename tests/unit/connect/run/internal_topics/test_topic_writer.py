@@ -242,7 +242,7 @@ def test_a_fault_fails_the_calls_it_hit_and_no_later_ones(caplog: pytest.LogCapt
     cluster = Cluster()
 
     async def use(writer: TopicWriter) -> None:
-        source, writer._source = writer._source, None  # type: ignore[assignment]
+        source, writer._source = writer._source, None
         cluster.faults.append("NOT_LEADER_OR_FOLLOWER")  # It looks for the leader, and can't.
         with pytest.raises(AttributeError):
             await writer.write(keyed(2), timeout_s=5)
