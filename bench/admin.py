@@ -38,7 +38,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from barnabas.protocol.schema import Message
+from barnabas.protocol.schema import Message, Request
 from bench.sides import SIDES, new_node, usage_of
 from tests.peers import KafkaNode
 from tests.peers.acl_matrix import ADMIN
@@ -73,8 +73,8 @@ class Sizes(NamedTuple):
 class _Repeat(NamedTuple):
     """Requests that are one repeat of a figure, and what undoes it."""
 
-    requests: list[Message]
-    undo: Message | None = None
+    requests: list[Request[Message]]
+    undo: Request[Message] | None = None
     is_checked: bool = True
     """Decoding the settings of many topics takes long, and once says as much as ten times."""
 
@@ -165,11 +165,11 @@ class _Clock:
                 return
 
 
-def version_of(request: Message) -> int:
+def version_of(request: Request[Message]) -> int:
     return API_TABLE[ApiKey(request.API_KEY)].highest
 
 
-def check_answer(request: Message, frame: bytes) -> None:
+def check_answer(request: Request[Message], frame: bytes) -> None:
     """Raises AssertionError unless everything was done, and told in full."""
     key, version = ApiKey(request.API_KEY), version_of(request)
     _, position = ResponseHeader.read(frame, 0, response_header_version(key, version))
@@ -184,7 +184,7 @@ def check_answer(request: Message, frame: bytes) -> None:
     assert codes == {0}, f"{type(request).__name__}: errors {codes}"
 
 
-def _results(request: Message, frame: bytes, version: int, position: int) -> Iterable[_HasError]:
+def _results(request: Request[Message], frame: bytes, version: int, position: int) -> Iterable[_HasError]:
     if isinstance(request, CreateAclsRequest):
         return CreateAclsResponse.decode(frame, version, position).results
     if isinstance(request, DeleteAclsRequest):
@@ -203,7 +203,7 @@ def _many_acls(sizes: Sizes) -> Iterator[_Repeat]:
     """Always the same ones, which are deleted in between."""
     creations = [_acl("many", number) for number in range(sizes.acls)]
     step = sizes.acls_per_request
-    requests: list[Message] = [
+    requests: list[Request[Message]] = [
         CreateAclsRequest(creations=creations[start : start + step]) for start in range(0, sizes.acls, step)
     ]
     of_them = DeleteAclsFilter(
@@ -272,7 +272,7 @@ def _descriptions(sizes: Sizes, *, with_synonyms: bool) -> Iterator[_Repeat]:
         )
         for number in range(sizes.described)
     ]
-    requests: list[Message] = [
+    requests: list[Request[Message]] = [
         DescribeConfigsRequest(resources=asked[at : at + _DESCRIBED_PER_REQUEST], include_synonyms=with_synonyms)
         for at in range(0, sizes.described, _DESCRIBED_PER_REQUEST)
     ]

@@ -19,7 +19,7 @@ from barnabas.common.resource import PatternType, ResourceType
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest
-from barnabas.protocol.schema import Message
+from barnabas.protocol.schema import Message, Request
 from bench.authorized_start import measure_start_with_acls
 from bench.sides import SIDES, new_node, usage_of
 from tests.interop.raw_client import RawClient
@@ -40,7 +40,7 @@ _AT_LEAST_S = 1.0
 _AT_LEAST_TIMES = 3
 _WARM_UP_S = 3.0
 
-QUESTIONS: dict[str, tuple[Message, int]] = {
+QUESTIONS: dict[str, tuple[Request[Message], int]] = {
     "list 504 topics": (MetadataRequest(topics=None), 12),
     "list 504 topics with operations": (
         MetadataRequest(topics=None, include_topic_authorized_operations=True),

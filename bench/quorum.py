@@ -31,7 +31,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from barnabas.protocol.schema import Message
+from barnabas.protocol.schema import Message, Request
 from bench.admin import check_answer, version_of
 from bench.quorum_cluster import (
     acl,
@@ -152,7 +152,7 @@ def _forwarding(port: int, sizes: QuorumSizes) -> Figures:
     figures: Figures = {}
     topic = CreatableTopic(name=_TOPIC, num_partitions=1, replication_factor=1)
     _exchange_all(port, [CreateTopicsRequest(topics=[topic], timeout_ms=60_000)])
-    makers: dict[str, Callable[[str, int], Message]] = {
+    makers: dict[str, Callable[[str, int], Request[Message]]] = {
         "createTopics": _new_topic,
         "createAcls": _new_acl,
         "incrementalAlterConfigs": _new_setting,
@@ -169,16 +169,16 @@ def _forwarding(port: int, sizes: QuorumSizes) -> Figures:
     return figures
 
 
-def _new_topic(client: str, number: int) -> Message:
+def _new_topic(client: str, number: int) -> CreateTopicsRequest:
     topic = CreatableTopic(name=f"forwarded-{client}-{number:06}", num_partitions=1, replication_factor=1)
     return CreateTopicsRequest(topics=[topic], timeout_ms=60_000)
 
 
-def _new_acl(client: str, number: int) -> Message:
+def _new_acl(client: str, number: int) -> CreateAclsRequest:
     return CreateAclsRequest(creations=[acl(client, number)])
 
 
-def _new_setting(client: str, number: int) -> Message:
+def _new_setting(client: str, number: int) -> IncrementalAlterConfigsRequest:
     value = str(86_400_000 + number * 100 + sum(client.encode()) % 100)
     change = AlterableConfig(name="retention.ms", config_operation=_SET, value=value)
     topic = AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name=_TOPIC, configs=[change])
@@ -186,14 +186,14 @@ def _new_setting(client: str, number: int) -> Message:
 
 
 def _run_clients(
-    port: int, maker: Callable[[str, int], Message], label: str, clients: int, count: int
+    port: int, maker: Callable[[str, int], Request[Message]], label: str, clients: int, count: int
 ) -> tuple[float, list[float]]:
     """Seconds in all, and of each request. Each client has a connection, and ``count`` requests of its own."""
     work = [[maker(f"{label}-{client}", number) for number in range(count)] for client in range(clients)]
     times: list[float] = []
     failures: list[BaseException] = []
 
-    def run(requests: list[Message]) -> None:
+    def run(requests: list[Request[Message]]) -> None:
         try:
             times.extend(_exchange_all(port, requests))
         except BaseException as error:
@@ -211,7 +211,7 @@ def _run_clients(
     return elapsed, times
 
 
-def _exchange_all(port: int, requests: list[Message]) -> list[float]:
+def _exchange_all(port: int, requests: list[Request[Message]]) -> list[float]:
     """Seconds of each. Raises AssertionError unless everything was done; answers are decoded when all are there."""
     times, frames = [], []
     client = RawClient(port, timeout_s=_ANSWER_S)

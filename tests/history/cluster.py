@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -141,8 +141,10 @@ class ClusterNode(NodeProcess):
                 raise AssertionError(f"{self.name} is not up after {timeout_s} s:\n{self.printed()[-4000:]}")
             time.sleep(0.05)
 
-    def start(self, *, timeout_s: float = 90) -> None:
+    def start(self, *, timeout_s: float = 90, on_spawned: Callable[[int], None] | None = None) -> None:
         self.launch()
+        if on_spawned is not None:
+            on_spawned(self.pid)
         self.wait_until_ready(timeout_s=timeout_s)
 
     def kill(self) -> None:

@@ -184,8 +184,10 @@ async def _owners_of(count: int, *, are_closed: bool = False) -> list[str | None
         end.close()
     owners = link_proxy._Owners({"asker": link_proxy._Node(port=0, target_port=0, pid=os.getpid())})
     found = await asyncio.gather(*(owners.of(writer) for writer in writers))
-    for end in (*ends, *writers):
+    for end in ends:
         end.close()
+    for writer in writers:
+        writer.close()
     server.close()
     return found
 

@@ -15,7 +15,7 @@ from barnabas.protocol.headers import RequestHeader, request_header_version
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from barnabas.protocol.schema import Message
+from barnabas.protocol.schema import Message, Request
 from tests.interop.raw_client import RawClient
 
 __all__ = [
@@ -126,7 +126,7 @@ def in_waves(port: int, count: int, data: Callable[[int], bytes], *, at_once: in
     return received
 
 
-def latencies(victim: RawClient, count: int, message: Message | None = None) -> list[float]:
+def latencies(victim: RawClient, count: int, message: Request[Message] | None = None) -> list[float]:
     """Seconds of each of so many requests, sorted."""
     times = []
     for _ in range(count):

@@ -362,10 +362,10 @@ def _ask_everything(talk: Conversation, group: str, state: str, member: str, gen
     talk.show(f"{state} delete offsets", client.call(delete_offsets(group, TOPIC, 0, 1)), 0)
     talk.show(f"{state} delete group", client.call(DeleteGroupsRequest(groups_names=[group]), 2), 2)
     for version in (0, 3, 5):
-        request = leave(group, ("stranger", None), ("", "nobody"))
+        leaving = leave(group, ("stranger", None), ("", "nobody"))
         if version < 3:
-            request = LeaveGroupRequest(group_id=group, member_id="stranger")
-        talk.show(f"{state} stranger leaves", client.call(request, version), version)
+            leaving = LeaveGroupRequest(group_id=group, member_id="stranger")
+        talk.show(f"{state} stranger leaves", client.call(leaving, version), version)
 
 
 def static_members(talk: Conversation) -> None:
@@ -512,9 +512,9 @@ def groups_listed_and_described(talk: Conversation) -> None:
         request = DescribeGroupsRequest(groups=[*names, "nowhere", ""], include_authorized_operations=version >= 3)
         talk.show("describe", client.call(request, version), version)
     for version in versions(ApiKey.DELETE_GROUPS):
-        response = client.call(DeleteGroupsRequest(groups_names=["listed-stable", "nowhere", ""]), version)
-        response.results.sort(key=lambda result: str(result.group_id))
-        talk.show("delete", response, version)
+        deleted = client.call(DeleteGroupsRequest(groups_names=["listed-stable", "nowhere", ""]), version)
+        deleted.results.sort(key=lambda result: str(result.group_id))
+        talk.show("delete", deleted, version)
     twice = client.call(DeleteGroupsRequest(groups_names=["listed-simple", "listed-empty", "listed-simple"]), 2)
     twice.results.sort(key=lambda result: str(result.group_id))
     talk.show("delete twice", twice, 2)

@@ -182,8 +182,8 @@ def test_privilege_escalation_rights_on_a_topic_are_none_on_the_cluster(node: Se
     (refused,) = alice.call(CreateAclsRequest(creations=[allow("User:alice", AclOperation.ALL, "orders")]), 3).results
     assert refused.error_code == 31
     every = DeleteAclsFilter(**EVERY_ACL)
-    (refused,) = alice.call(DeleteAclsRequest(filters=[every]), 3).filter_results
-    assert refused.error_code == 31
+    (kept,) = alice.call(DeleteAclsRequest(filters=[every]), 3).filter_results
+    assert kept.error_code == 31
     asked = DescribeAclsRequest(**EVERY_ACL)
     assert alice.call(asked, 3).error_code == 31
     alice.close()

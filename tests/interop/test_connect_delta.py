@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
+from operator import le
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -106,9 +108,9 @@ def test_workers_that_are_killed_double_and_lose_no_row(tmp_path: Path) -> None:
             assert answer.status_code == 201, answer.text
         seen = 0
         for victim in workers:
-            seen = until(lambda: rows(table).total(), lambda found, least=seen + 300: found >= least)
+            seen = until(lambda: rows(table).total(), partial(le, seen + 300))
             victim.kill()
-            seen = until(lambda: rows(table).total(), lambda found, least=seen + 300: found >= least)
+            seen = until(lambda: rows(table).total(), partial(le, seen + 300))
             victim.start(timeout_s=120)
         httpx.put(f"{workers[0].url}/connectors/source/stop", timeout=90, trust_env=False).raise_for_status()
         source = f"{workers[0].url}/connectors/source/status"

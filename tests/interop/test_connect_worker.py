@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def _runs_on(count: int, *workers: InProcessWorker):  # type: ignore[no-untyped-
     """Whether the connector and so many tasks run on one of these workers."""
     ids = {worker.worker_id for worker in workers}
 
-    def wanted(status: dict) -> bool:  # type: ignore[type-arg]
+    def wanted(status: dict) -> bool:
         everything = [status["connector"], *status["tasks"]]
         return len(status["tasks"]) == count and all(
             each["state"] == "RUNNING" and each["worker_id"] in ids for each in everything
@@ -55,7 +56,7 @@ async def _leader_first(*workers: InProcessWorker) -> list[InProcessWorker]:
 def test_two_workers_share_a_connector_and_one_takes_over_what_the_other_had(barnabas_node: BarnabasNode) -> None:
     async def story() -> None:
         ledger = TaskLedger()
-        options = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}
+        options: dict[str, Any] = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}
         async with (
             in_process_worker(barnabas_node.bootstrap, "two-workers", ledger, **options) as one,
             in_process_worker(barnabas_node.bootstrap, "two-workers", ledger, **options) as two,
@@ -114,7 +115,7 @@ def test_a_failing_task_is_restarted_and_its_status_says_so_without_secrets(
     async def story() -> None:
         ledger = TaskLedger()
         ledger.failing.add("m")
-        options = {
+        options: dict[str, Any] = {
             "barnabas.connect.task.restart.backoff.ms": "300",
             "config.providers": "env",
             "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
@@ -141,7 +142,9 @@ def test_a_failing_task_is_restarted_and_its_status_says_so_without_secrets(
 def test_the_captures_of_the_rest_api_fit_two_whole_workers(barnabas_node: BarnabasNode, tmp_path: Path) -> None:
     async def story() -> list[str]:
         ledger, lines = TaskLedger(), []
-        recorded = {"barnabas.connect.require.fresh.signatures": "false"}  # Requests of Java's, without our header.
+        recorded: dict[str, Any] = {
+            "barnabas.connect.require.fresh.signatures": "false"
+        }  # Requests of Java's, without our header.
         async with (
             AdminClient(barnabas_node.bootstrap) as admin,
             in_process_worker(barnabas_node.bootstrap, "captures", ledger, **recorded) as one,

@@ -30,7 +30,7 @@ RECORD_LINE = re.compile(r"\| offset: (\d+) .*?keySize: .*? key: (\S+) payload: 
 
 
 def settings(**values: object) -> TopicConfig:
-    return TopicConfig({name.replace("_", "."): value for name, value in values.items()})  # type: ignore[arg-type]
+    return TopicConfig({name.replace("_", "."): value for name, value in values.items()})
 
 
 def dump(*files: Path, options: tuple[str, ...] = ()) -> str:

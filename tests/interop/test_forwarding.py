@@ -174,7 +174,7 @@ def test_a_controller_without_envelopes_can_not_be_used() -> None:
 def test_credentials_that_are_not_accepted_are_not_tried_again(barnabas_node: BarnabasNode) -> None:
     """A controller listener without SASL refuses to hear of it."""
     jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="b" password="wrong";'
-    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas}
+    login: dict[str, Any] = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas}
 
     async def scenario() -> ErrorCode:
         channel = channel_to(lambda: Endpoint("127.0.0.1", barnabas_node.controller_port), **login)

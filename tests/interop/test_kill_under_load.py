@@ -10,6 +10,7 @@ import random
 import threading
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ class Load:
                     self._topic,
                     value=b"%08d" % number + b"." * 200,
                     partition=number % PARTITIONS,
-                    on_delivery=lambda error, message, number=number: self._delivered(number, error, message),
+                    on_delivery=partial(self._delivered, number),
                 )
                 self.sent += 1
             except BufferError:

@@ -25,7 +25,7 @@ from barnabas.protocol.messages.describe_quorum import (
 )
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.vote import VoteRequest
-from barnabas.protocol.schema import Message
+from barnabas.protocol.schema import Request
 from tests.peers import run_class
 from tests.peers.node_process import NodeProcess, free_ports
 from tests.peers.quorums import (
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.interop
 OURS = (OurController, OurController, OurController)
 
 
-def ask(controller: ControllerNode, request: Message, version: int | None = None) -> Any:
+def ask(controller: ControllerNode, request: Request[Any], version: int | None = None) -> Any:
     async def exchange() -> Any:
         async with NetworkClient(client_config({}, bootstrap=controller.address)) as client:
             return await client.request(request, version=version, timeout_s=5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def written_by_us() -> bytes:
             Record(offset + 1, NOW + 1, b"key", b"value", (("header", b"text"), ("null", None))),
             Record(offset + 2, NOW + 2, b"", None),
         ]
-        producer = {"producer_id": 4, "producer_epoch": 0, "base_sequence": offset}
+        producer: dict[str, Any] = {"producer_id": 4, "producer_epoch": 0, "base_sequence": offset}
         out += build_batch(records, base_offset=offset, compression=codec, leader_epoch=2, **producer)
         offset += 3
     five = build_batch([Record(offset + index, NOW, b"k", b"v") for index in range(5)], base_offset=offset)

@@ -77,7 +77,7 @@ def with_kafka_python(node: SecureNode, login: Login) -> list[bytes]:
 
     protocol, mechanism, user, password = login
 
-    class Provider(AbstractTokenProvider):  # type: ignore[misc]
+    class Provider(AbstractTokenProvider):
         def token(self) -> str:
             return node.issuer.token(user)
 
@@ -158,7 +158,7 @@ def with_aiokafka(node: SecureNode, login: Login) -> list[bytes]:
 
     protocol, mechanism, user, password = login
 
-    class Provider(AbstractTokenProvider):  # type: ignore[misc]
+    class Provider(AbstractTokenProvider):
         async def token(self) -> str:
             return node.issuer.token(user)
 
@@ -382,7 +382,7 @@ def test_keys_that_an_issuer_changed_are_fetched_when_a_token_names_them(tmp_pat
     settings = {"sasl.oauthbearer.jwks.endpoint.url": key_server}
 
     def logs_in(issuer: TokenIssuer) -> bool:
-        client = RawClient(node.ports["SASL_PLAINTEXT"])
+        client = RawClient(secured.ports["SASL_PLAINTEXT"])
         client.call(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
         message = f"n,,\x01auth=Bearer {issuer.token('alice')}\x01\x01".encode()
         answer = client.call(SaslAuthenticateRequest(auth_bytes=message), 2)
@@ -398,7 +398,9 @@ def test_keys_that_an_issuer_changed_are_fetched_when_a_token_names_them(tmp_pat
         return True
 
     protocols = ("PLAINTEXT", "SASL_PLAINTEXT")
-    with running_secure_barnabas(tmp_path, protocols=protocols, mechanisms=("OAUTHBEARER",), settings=settings) as node:
+    with running_secure_barnabas(
+        tmp_path, protocols=protocols, mechanisms=("OAUTHBEARER",), settings=settings
+    ) as secured:
         assert soon(old)
         assert not logs_in(new)
         KeyServer.document = json.dumps({"keys": [new.description()]}).encode()

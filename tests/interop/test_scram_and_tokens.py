@@ -23,7 +23,7 @@ from barnabas.protocol.messages.describe_delegation_token import DescribeDelegat
 from barnabas.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
-from barnabas.protocol.schema import Message
+from barnabas.protocol.schema import Request
 from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode, free_ports, run_class
 from tests.peers.barnabas_node import BarnabasNode
@@ -95,7 +95,9 @@ def configs(node: SecureNode, *args: str) -> str:
     return run_class("configs", "--bootstrap-server", bootstrap, *args, jvm=QUICK_JVM).stdout
 
 
-def asked_by(bootstrap: str, user: str, password: str, *requests: Message, mechanism: str, token_auth: bool) -> Any:
+def asked_by(
+    bootstrap: str, user: str, password: str, *requests: Request[Any], mechanism: str, token_auth: bool
+) -> Any:
     """The answers that our own client gets on SASL_PLAINTEXT."""
 
     async def ask() -> list[Any]:
@@ -113,7 +115,7 @@ def asked_by(bootstrap: str, user: str, password: str, *requests: Message, mecha
     return asyncio.run(ask())
 
 
-def as_alice(node: SecureNode, *requests: Message) -> Any:
+def as_alice(node: SecureNode, *requests: Request[Any]) -> Any:
     return asked_by(
         node.bootstrap("SASL_PLAINTEXT"),
         "alice",
@@ -124,7 +126,7 @@ def as_alice(node: SecureNode, *requests: Message) -> Any:
     )
 
 
-def with_token(node: SecureNode, token: Token, *requests: Message, mechanism: str = "SCRAM-SHA-256") -> Any:
+def with_token(node: SecureNode, token: Token, *requests: Request[Any], mechanism: str = "SCRAM-SHA-256") -> Any:
     bootstrap = node.bootstrap("SASL_PLAINTEXT")
     return asked_by(bootstrap, token.token_id, token.hmac, *requests, mechanism=mechanism, token_auth=True)
 
@@ -196,7 +198,7 @@ def test_token_tool_creates_describes_renews_and_expires_a_token_that_logs_in(
         user="bob", protocol=protocol,
     )  # fmt: skip
     assert "Completed renew operation. New expiry date" in renewed
-    login = {
+    login: dict[str, Any] = {
         "protocol": protocol,
         "mechanism": mechanism,
         "sasl_jaas_config": jaas_client(mechanism, token.token_id, token.hmac, token_auth=True),
@@ -238,11 +240,12 @@ def test_a_credential_that_librdkafka_made_logs_in_every_client(node: SecureNode
 
     admin = AdminClient({"bootstrap.servers": node.bootstrap("PLAINTEXT"), "log_level": 0})
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 10_000)
-    changed = admin.alter_user_scram_credentials(
+    changed: Any = admin.alter_user_scram_credentials(
         [UserScramCredentialUpsertion("erin", info, b"erin-secret", b"pepper")]
     )
     changed["erin"].result(10)
-    described = admin.describe_user_scram_credentials(["erin"])["erin"].result(10)
+    described: Any = admin.describe_user_scram_credentials(["erin"])
+    described = described["erin"].result(10)
     assert [(each.mechanism, each.iterations) for each in described.scram_credential_infos] == [
         (ScramMechanism.SCRAM_SHA_512, 10_000)
     ]

@@ -146,7 +146,7 @@ def dynamic_changes(port: int) -> list[Any]:
 
 
 def bad_logins(port: int) -> list[Any]:
-    answers = []
+    answers: list[Any] = []
     for mechanism, first in (
         ("PLAIN", f"\0admin\0{TRIED}".encode()),
         ("PLAIN", f"{TRIED}".encode()),

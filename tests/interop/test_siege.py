@@ -12,8 +12,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from barnabas.connect.rest.route import Access
 from barnabas.connect.rest.route_table import ROUTES as WORKER_ROUTES
-from barnabas.connect.rest.route_table import Access
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.metadata import MetadataRequest
 from tests.interop.attacker import is_closed, wait_until

@@ -78,7 +78,7 @@ class TlsNode:
     def log(self) -> str:
         return self.node.printed()
 
-    def client(self, identity: Identity | None = None, **more: Any) -> RawClient:
+    def client(self, identity: Identity | None = None, **more: Any) -> TlsClient:
         return TlsClient(self.port, client_context_of(AUTHORITY, identity, self.folder), **more)
 
     def java_config(self, name: str, *, with_key: bool) -> Path:

@@ -64,7 +64,7 @@ def config(topic: str) -> TopicConfig:
         values |= {"segment.ms": 300, "cleanup.policy": ["compact"]}
     if topic == "appendtime":
         values["message.timestamp.type"] = "LogAppendTime"
-    return TopicConfig(values)  # type: ignore[arg-type]
+    return TopicConfig(values)
 
 
 def start(data: Path) -> LogManager:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -226,11 +226,11 @@ class KafkaNode(NodeProcess):
         format_ = ("format", "--standalone", "-t", cluster_id, "-c", str(self.properties), *options)
         run_class("storage", *format_, timeout_s=120, version=self._version)
 
-    def start(self, *, timeout_s: float = 60) -> None:
+    def start(self, *, timeout_s: float = 60, on_spawned: Callable[[int], None] | None = None) -> None:
         require_peer(self._version)
         if not self.properties.exists():
             self.format()
-        super().start(timeout_s=timeout_s)
+        super().start(timeout_s=timeout_s, on_spawned=on_spawned)
 
     def command(self) -> list[str]:
         return kafka_command("node", str(self.properties), jvm=self._jvm, version=self._version)

@@ -27,7 +27,7 @@ from barnabas.protocol.api_keys import API_TABLE, ApiKey
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from barnabas.protocol.schema import Message
+    from barnabas.protocol.schema import Message, Request
 
 __all__ = [
     "ADMIN",
@@ -107,10 +107,12 @@ class Case:
     def __str__(self) -> str:
         return f"{self.row.name} v{self.version} with [{self.rights or 'nothing'}]"
 
-    def request(self, world: World) -> Message:
+    def request(self, world: World) -> Request[Message]:
         name = API_TABLE[self.row.api].name
         messages = import_module(f"barnabas.protocol.messages.{self.row.api.name.lower()}")
-        request: Message = build(getattr(messages, f"{name}Request"), self.row.fields, self.version, self.me, world)
+        request: Request[Message] = build(
+            getattr(messages, f"{name}Request"), self.row.fields, self.version, self.me, world
+        )
         return request
 
 

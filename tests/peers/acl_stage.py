@@ -7,6 +7,7 @@ no members; tokens of ``TOKEN_OWNERS``; a SCRAM user ``scram-user``. What a node
 from __future__ import annotations
 
 import time
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -160,7 +161,7 @@ class Stage:
             assert {topic.error_code for topic in response.topics} == {0}, response
         for name, partitions in TOPICS.items():
             for partition in range(partitions):
-                _until(lambda name=name, partition=partition: self._produce(name, partition))
+                _until(partial(self._produce, name, partition))
 
     def _produce(self, topic: str, partition: int) -> bool:
         data = [PartitionProduceData(index=partition, records=BATCH)]
@@ -173,7 +174,7 @@ class Stage:
         if ApiKey.END_TXN in self.served:
             _until(lambda: self._find_coordinator(1, "tx1"))
         for group in ("g1", "g2", "nobody"):
-            _until(lambda group=group: self._is_loaded(group))
+            _until(partial(self._is_loaded, group))
         # What the cases that commit leave in g1 is there from the start: their place in the order is left to chance.
         for group, metadata in (("g1", ""), ("g2", "m")):
             partitions = [

@@ -87,7 +87,7 @@ class Authority:
         builder = _builder(subject, parent.certificate.subject if parent else subject, self.key.public_key(), 100)
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)
-        self.certificate = builder.sign((parent or self).key, hashes.SHA256())
+        self.certificate: x509.Certificate = builder.sign((parent or self).key, hashes.SHA256())
         self.issuers: list[x509.Certificate] = [self.certificate, *(parent.issuers if parent else [])]
 
     def intermediate(self, name: str = "Test CA below") -> Authority:

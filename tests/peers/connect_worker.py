@@ -9,7 +9,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +72,11 @@ class ConnectWorker(NodeProcess):
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self, *, timeout_s: float = 120) -> None:
+    def start(self, *, timeout_s: float = 120, on_spawned: Callable[[int], None] | None = None) -> None:
         require_peer()
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "worker.properties").write_text("".join(f"{k}={v}\n" for k, v in self._settings.items()))
-        super().start(timeout_s=timeout_s)
+        super().start(timeout_s=timeout_s, on_spawned=on_spawned)
 
     def command(self) -> list[str]:
         jvm = ("-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")

@@ -170,7 +170,9 @@ def _scram_steps() -> list[Step]:
 def create(
     owner: tuple[str, str] | None = None, renewers: list[tuple[str, str]] | None = None, max_lifetime_ms: int = -1
 ) -> Callable[[Mapping[str, bytes]], Any]:
-    named = {} if owner is None else {"owner_principal_type": owner[0], "owner_principal_name": owner[1]}
+    named: dict[str, Any] = (
+        {} if owner is None else {"owner_principal_type": owner[0], "owner_principal_name": owner[1]}
+    )
     request = CreateDelegationTokenRequest(
         renewers=[CreatableRenewers(principal_type=kind, principal_name=name) for kind, name in renewers or []],
         max_lifetime_ms=max_lifetime_ms,

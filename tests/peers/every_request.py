@@ -153,7 +153,7 @@ def _leave_group(at: Target, version: int) -> Any:
 
 
 def _sync_group(at: Target, version: int) -> Any:
-    named = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
+    named: dict[str, Any] = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
     return sync_group.SyncGroupRequest(group_id=at.group, generation_id=1, member_id="nobody", **named)
 
 
@@ -281,7 +281,7 @@ def _alter_user_scram_credentials(at: Target, version: int) -> Any:
 
 
 def _create_delegation_token(at: Target, version: int) -> Any:
-    named = {"owner_principal_type": "User", "owner_principal_name": "somebody"} if version >= 3 else {}
+    named: dict[str, Any] = {"owner_principal_type": "User", "owner_principal_name": "somebody"} if version >= 3 else {}
     renewer = create_delegation_token.CreatableRenewers(principal_type="User", principal_name="renewer")
     return create_delegation_token.CreateDelegationTokenRequest(renewers=[renewer], max_lifetime_ms=-1, **named)
 

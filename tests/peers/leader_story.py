@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from barnabas.common.uuid import Uuid
@@ -130,14 +131,14 @@ class LeaderStory:
         }
         for what, options in wrong.items():
             offset = options.pop("offset", 6)
-            self.step(f"a follower with {what}", lambda offset=offset, o=options: self.fetch(FIRST, offset, **o))
+            self.step(f"a follower with {what}", partial(self.fetch, FIRST, offset, **options))
         self.step("a broker that is no replica", lambda: self.fetch(9, 0))
         self.step("a broker that is no replica, no epoch", lambda: self.fetch(9, 0, current_leader_epoch=-1))
 
     def _old_versions(self) -> None:
         for version in (4, 5, 7, 9, 11, 12, 13, 14, 15, 16, 18):
-            self.step(f"follower with Fetch v{version}", lambda v=version: self.fetch(FIRST, 6, version=v))
-            self.step(f"no replica with Fetch v{version}", lambda v=version: self.fetch(9, 6, version=v))
+            self.step(f"follower with Fetch v{version}", partial(self.fetch, FIRST, 6, version=version))
+            self.step(f"no replica with Fetch v{version}", partial(self.fetch, 9, 6, version=version))
 
     def _look(self) -> None:
         for timestamp in (-1, -2, -3, -4, -5, NOW, NOW + 99):
@@ -145,13 +146,13 @@ class LeaderStory:
                 for epoch in (-1, 0, 1):
                     self.step(
                         f"offset at {timestamp} for {replica}, epoch {epoch}",
-                        lambda t=timestamp, r=replica, e=epoch: self.list_offset(t, r, e),
+                        partial(self.list_offset, timestamp, replica, epoch),
                     )
         for epoch in (-1, 0, 1, 5):
             for current in (-1, 0, 1):
                 self.step(
                     f"end of epoch {epoch} with leader epoch {current}",
-                    lambda e=epoch, c=current: self.end_of_epoch(e, c),
+                    partial(self.end_of_epoch, epoch, current),
                 )
 
     def _session(self) -> None:
@@ -307,7 +308,7 @@ class LeaderStory:
         session_epoch: int = -1,
         max_bytes: int = 99_999,
         cluster_id: str | None = None,
-        **asked: int,
+        **asked: Any,
     ) -> Any:
         """``offset`` None names no partition."""
         partition = FetchPartition(

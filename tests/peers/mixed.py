@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from barnabas.clients.admin import SyncAdminClient
@@ -98,12 +98,12 @@ class OurBroker(BarnabasNode):
     def properties(self) -> Path:
         return self.folder / "server.properties"
 
-    def start(self, *, timeout_s: float = 60) -> None:
+    def start(self, *, timeout_s: float = 60, on_spawned: Callable[[int], None] | None = None) -> None:
         if not self.properties.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             self.properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
             _format(self.properties, self._cluster_id)
-        super().start(timeout_s=timeout_s)
+        super().start(timeout_s=timeout_s, on_spawned=on_spawned)
 
     def command(self) -> list[str]:
         return [_barnabas(), "node", str(self.properties)]

@@ -9,10 +9,11 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 __all__ = ["PostgresqlServer", "postgresql_programs", "running_postgresql"]
 
@@ -104,7 +105,7 @@ def _unprivileged() -> pwd.struct_passwd | None:
     return known.get("postgres") or known["nobody"]
 
 
-def _as(account: pwd.struct_passwd | None) -> dict[str, int | Sequence[int]]:
+def _as(account: pwd.struct_passwd | None) -> dict[str, Any]:
     return {} if account is None else {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
 
 

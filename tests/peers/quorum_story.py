@@ -566,7 +566,7 @@ def _votes(place: Place) -> Iterator[Step]:
     def asked(name: str, version: int = 2, **changes: Any) -> Step:
         return Step(f"election: {name}, v{version}", a_vote(place, **changes), version)
 
-    second = {"replica_id": 3002, "replica_directory_id": Uuid.from_int(0x3002)}
+    second: dict[str, Any] = {"replica_id": 3002, "replica_directory_id": Uuid.from_int(0x3002)}
     yield asked("a pre-vote of a later epoch", replica_epoch=3, last_offset_epoch=0, pre_vote=True)
     yield asked("the earlier epoch", replica_epoch=2)
     yield asked("for another voter in a later epoch", replica_epoch=4, voter_id=3002)

@@ -130,14 +130,14 @@ class OurBroker(NodeProcess):
             **(settings or {}),
         }
 
-    def start(self, *, timeout_s: float = 60) -> None:
+    def start(self, *, timeout_s: float = 60, on_spawned: Callable[[int], None] | None = None) -> None:
         """The first start formats the folder."""
         properties = self.folder / "server.properties"
         if not properties.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
             barnabas("storage", "format", "-t", self._cluster_id, "-c", str(properties))
-        super().start(timeout_s=timeout_s)
+        super().start(timeout_s=timeout_s, on_spawned=on_spawned)
 
     def command(self) -> list[str]:
         return [_barnabas(), "node", str(self.folder / "server.properties")]

@@ -117,7 +117,7 @@ class RestWorkers:
     def _logger_levels(self) -> LoggerLevels:
         """Of loggers of their own: those of the tests stay as they are."""
         root = logging.RootLogger(logging.INFO)
-        root.manager = logging.Manager(root)  # type: ignore[misc]
+        root.manager = logging.Manager(root)
         levels = LoggerLevels(self.clock.now_ms, root)
         self.cluster.level_followers.append(levels.set_level)
         return levels

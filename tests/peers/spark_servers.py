@@ -125,7 +125,15 @@ def running_cluster(folder: Path) -> Iterator[SparkMaster]:
 
 def _module_options() -> list[str]:
     """What Spark's own scripts open for it."""
-    opened = ("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util")
+    opened: tuple[str, ...] = (
+        "java.lang",
+        "java.lang.invoke",
+        "java.lang.reflect",
+        "java.io",
+        "java.net",
+        "java.nio",
+        "java.util",
+    )
     opened += ("java.util.concurrent", "java.util.concurrent.atomic", "sun.nio.ch", "sun.nio.cs", "sun.util.calendar")
     opened += ("jdk.internal.ref", "sun.security.action")
     return ["--add-modules=jdk.incubator.vector", *(f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in opened)]

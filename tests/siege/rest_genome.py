@@ -17,7 +17,7 @@ from uvicorn.server import ServerState
 
 from barnabas.connect.rest.application import ListenerKind
 from barnabas.connect.rest.http_connection import HttpConnection
-from barnabas.connect.rest.loop_time import LoopTime
+from barnabas.connect.rest.loop_sharing import LoopSharing
 from tests.peers.rest_workers import RestWorkers
 
 __all__ = ["ROUTES", "RestGenome", "cost_s", "random_rest_genome"]
@@ -131,8 +131,8 @@ async def _answered(data: bytes) -> None:
         asyncio.get_running_loop().call_soon(then)
 
     transport = _Transport()
-    loop_time = LoopTime(lambda: now_s, lambda: 0.0, wait)
-    connection = HttpConnection(_config(), ServerState(), {}, loop_time=loop_time)
+    loop_sharing = LoopSharing(lambda: now_s, lambda: 0.0, wait)
+    connection = HttpConnection(_config(), ServerState(), {}, loop_sharing=loop_sharing)
     connection.connection_made(transport)
     for start in range(0, len(data), 65536):
         await transport.may_be_read.wait()

@@ -146,7 +146,9 @@ def _worst_of(target: Target, rng: Random, evaluations: int) -> Found:
 
 def _random(rng: Random, target: Target) -> AnyGenome:
     kind, number = target
-    return random_rest_genome(rng, number) if kind is RestGenome else random_genome(rng, target)
+    if kind is RestGenome:
+        return random_rest_genome(rng, number)
+    return random_genome(rng, (BatchGenome, number) if kind is BatchGenome else (RequestGenome, number))
 
 
 def main() -> int:

@@ -28,18 +28,18 @@ def config_of(topic: str) -> TopicConfig:
     values: dict[str, object] = {"internal.segment.bytes": 20_000, "index.interval.bytes": 500}
     if topic == "compacted":
         values |= {"cleanup.policy": ["compact"], "min.cleanable.dirty.ratio": 0.01, "file.delete.delay.ms": 0}
-    return TopicConfig(values)  # type: ignore[arg-type]
+    return TopicConfig(values)
 
 
 def open_logs(folder: str) -> tuple[LogManager, PartitionLog, PartitionLog]:
     manager = LogManager([folder])
-    report = manager.startup(now_ms=NOW_MS, config_of=config_of)
-    if any(truncation.is_damage for truncation in report.truncations):
-        raise AssertionError(f"more than a torn tail was lost: {report.truncations}")
+    manager.startup(now_ms=NOW_MS, config_of=config_of)
     logs = [
         manager.get_or_create(partition, Uuid.from_int(1000), now_ms=NOW_MS, config=config_of(partition.topic))
         for partition in (IDEMPOTENT, COMPACTED)
     ]
+    if manager.damaged:
+        raise AssertionError(f"more than a torn tail was lost: {manager.damaged}")
     for log in logs:
         log.maybe_advance_high_watermark(log.log_end_offset)
     return manager, logs[0], logs[1]

@@ -63,7 +63,7 @@ class RemoteWorker(BarnabasWorker):
 
     def until_state(self, name: str, state: str) -> dict[str, Any]:
         """The status when all its tasks are in it."""
-        until(lambda: self.states(name) and set(self.states(name)) == {state}, lambda: self._told(name))
+        until(lambda: set(self.states(name)) == {state}, lambda: self._told(name))
         return self.status(name)
 
     def trace(self, name: str) -> str:

@@ -186,7 +186,8 @@ def test_schemaless_json_loses_no_field_on_its_way_to_a_sink(spark: SparkSession
     converter = _with(JsonConverter(schemas=False))
     raw = raw_frame(spark, [{"offset": at, "value": value} for at, value in enumerate(values)])
     frame = converter.to_frame(converter.to_connect(raw))
-    assert sorted(frame.schema["value"].dataType.names) == ["a", "b", "d"]
+    value: Any = frame.schema["value"].dataType
+    assert sorted(value.names) == ["a", "b", "d"]
     told = [row[0] for row in frame.orderBy("offset").selectExpr("to_json(value)").collect()]
     assert [json.loads(each) for each in told] == [{"a": 1}, {"b": {"c": "x"}}, {"a": "text"}]
 
@@ -211,5 +212,5 @@ def test_bytes_that_are_no_utf_8_are_replaced_as_by_javas_decoder(spark: SparkSe
     given = [b"a\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f\x98\x80", b"", "\u00e4".encode()]
     frame = spark.createDataFrame([(each,) for each in given], "value binary").coalesce(1)
     column = StringConverter().to_connect(F.col("value"), None).column
-    java = spark._jvm.java.lang.String  # type: ignore[union-attr]
+    java = spark._jvm.java.lang.String
     assert [row[0] for row in frame.select(column).collect()] == [str(java(each, "UTF-8")) for each in given]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -50,7 +51,8 @@ def _records(
 ) -> list[tuple[bytes | None, list[tuple[str, bytes]]]]:
     """The first ones of a topic, and whatever comes within some time after them."""
     settings = {"bootstrap.servers": bootstrap, "group.id": f"reads-{uuid4()}", "auto.offset.reset": "earliest"}
-    consumer, found = Consumer(settings), []
+    consumer = Consumer(settings)
+    found: list[Any] = []
     consumer.subscribe([topic])
     try:
         while len(found) < count:

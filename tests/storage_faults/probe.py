@@ -30,7 +30,7 @@ from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFe
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.record_batch import Record, iter_batches
 from barnabas.protocol.record_batch_builder import build_batch
-from barnabas.protocol.schema import Message
+from barnabas.protocol.schema import Message, Request
 from tests.interop.raw_client import RawClient
 
 __all__ = ["Found", "NodeClient"]
@@ -231,7 +231,7 @@ class NodeClient:
             time.sleep(0.1)
         return error
 
-    def _ask_coordinator(self, group: str, request: Message, version: int) -> Any:
+    def _ask_coordinator(self, group: str, request: Request[Message], version: int) -> Any:
         """None while the group has none that can be reached."""
         found = self._client.call(FindCoordinatorRequest(key_type=0, coordinator_keys=[group]), 4).coordinators[0]
         if found.error_code:

@@ -50,7 +50,7 @@ def deliver_raft_request(source: SimulatedNode, request: OutboundRequest) -> Non
     kind = type(request.body)
     owner = source.owner
     target = world.nodes[target_id]
-    version = source.software.version_with(target.software, request.body.API_KEY, kind.MAX_VERSION)
+    version = source.software.version_with(target.software, ApiKey(request.body.API_KEY), kind.MAX_VERSION)
 
     def to_source(action: Callable[[], None]) -> None:
         if source.owner is owner:
@@ -75,7 +75,7 @@ def deliver_raft_request(source: SimulatedNode, request: OutboundRequest) -> Non
     def arrive() -> None:
         if not target.is_up or request.endpoint.port != target.port:
             world.network.refuse(lambda: failed(is_refused=True))
-        elif version < 0 or target.software.versions.get(request.body.API_KEY, version) < version:
+        elif version < 0 or target.software.versions.get(ApiKey(request.body.API_KEY), version) < version:
             world.network.refuse(lambda: failed(is_unsupported=True))
         elif kind is ApiVersionsRequest:
             target.act(lambda: _tell_versions(source, target, request, to_source, failed))

@@ -137,7 +137,9 @@ class Checks:
         self.records.excused(partition)
         if partition.topic == "__consumer_offsets":
             groups = [group for group, _ in self.world.shape.groups]
-            self.groups.lost([one for one in groups if partition_for_group(one, OFFSETS_PARTITIONS) == partition.index])
+            self.groups.lost(
+                [one for one in groups if partition_for_group(one, OFFSETS_PARTITIONS) == partition.partition]
+            )
 
     def fault(self, node: SimulatedNode, fault: BaseException | None) -> None:
         if isinstance(fault, Violation):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.common.errors import ApiException
+from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.errors import CorruptRecordError
 from barnabas.protocol.record_batch import iter_batches
 from tests.simulation.cluster.data_rot import is_sound
@@ -77,7 +78,7 @@ class DataChecks:
             return  # It tells of what is owed no more, until it has cut that off.
         if watched is not None and not watched.whole and self._counts_on_the_lost(watched):
             return
-        what = f"{node.name} commits {name.topic}-{name.index} up to {end}"
+        what = f"{node.name} commits {name.topic}-{name.partition} up to {end}"
         has_rotted = self._checks.data_rot.has(node, name)
         for batch in _batches(log, max(before, log.log_start_offset), end, stops_at_damage=has_rotted):
             data = bytes(batch.buf[batch.position : batch.position + batch.size])
@@ -113,13 +114,13 @@ class DataChecks:
             return
         if log.log_end_offset < known.committed_end:
             self._checks.fail(
-                f"{node.name} cuts {name.topic}-{name.index} at {log.log_end_offset}, is in sync, "
+                f"{node.name} cuts {name.topic}-{name.partition} at {log.log_end_offset}, is in sync, "
                 f"and {known.committed_end} is committed"
             )
 
     def in_sync(self, name: PartitionName) -> None:
         """The log tells another ISR, or another leader."""
-        self._check_in_sync(name, f"{name.topic}-{name.index} is committed up to {self._of(name).committed_end}")
+        self._check_in_sync(name, f"{name.topic}-{name.partition} is committed up to {self._of(name).committed_end}")
 
     def _check_in_sync(self, name: PartitionName, what: str) -> None:
         known, watched = self._of(name), self._checks.data.watched(name)
@@ -127,7 +128,7 @@ class DataChecks:
             node = self._checks.world.nodes[broker]
             if not self.is_counted(node) or node.data is None:
                 continue
-            log = node.data.logs.get(name)
+            log = node.data.logs.get(TopicPartition(*name))
             if log is None and node.misses_directories:
                 continue  # The controller learns of it with the next heartbeat.
             end = 0 if log is None else log.log_end_offset
@@ -155,7 +156,7 @@ class DataChecks:
             other = known.acknowledged.setdefault(offset, value)
             if other != value:
                 self._checks.fail(
-                    f"{name.topic}-{name.index} has {value!r} at {offset}, where {other!r} is acknowledged"
+                    f"{name.topic}-{name.partition} has {value!r} at {offset}, where {other!r} is acknowledged"
                 )
             self._check_value(name, offset, value)
             self._check_committed(name, offset, "acknowledged")
@@ -176,15 +177,15 @@ class DataChecks:
         known = self._of(name)
         for told in (known.acknowledged.get(offset, value), known.read.get(offset, value)):
             if told != value:
-                self._checks.fail(f"{name.topic}-{name.index} has {value!r} at {offset}, and {told!r} was told before")
+                self._checks.fail(
+                    f"{name.topic}-{name.partition} has {value!r} at {offset}, and {told!r} was told before"
+                )
 
     def _check_committed(self, name: PartitionName, offset: int, what: str) -> None:
         """Where something was excused it is not known how much of the rest is committed."""
         known = self._of(name)
         if not known.losses and offset >= known.committed_end:
-            self._checks.fail(
-                f"{name.topic}-{name.index} is {what} at {offset}, and is committed up to {known.committed_end} only"
-            )
+            self._checks.fail(f"{name} is {what} at {offset}, and is committed up to {known.committed_end} only")
 
     # --- the end
 
@@ -196,16 +197,16 @@ class DataChecks:
         for name, known in self._partitions.items():
             watched = self._checks.data.watched(name)
             nodes = [self._checks.world.nodes[broker] for broker in sorted(watched.isr)] if watched is not None else []
-            logs = [(node, node.data.logs.get(name)) for node in nodes if node.data is not None]
+            logs = [(node, node.data.logs.get(TopicPartition(*name))) for node in nodes if node.data is not None]
             sound = [(node, log) for node, log in logs if not self._checks.data_rot.remains(node, name)]
             if logs and not sound and not known.losses:
-                self._checks.fail(f"all replicas of {name.topic}-{name.index} that are in sync have rotted")
+                self._checks.fail(f"all replicas of {name.topic}-{name.partition} that are in sync have rotted")
             for node, log in sound:
                 if log is not None:
                     self._check_log(node, name, known, log)
 
     def _check_log(self, node: SimulatedNode, name: PartitionName, known: _Partition, log: PartitionLog) -> None:
-        what = f"the log of {name.topic}-{name.index} at {node.name}"
+        what = f"the log of {name.topic}-{name.partition} at {node.name}"
         values: dict[int, bytes] = {}
         # A follower hears of a high watermark with its next fetch: what is committed must be there before.
         for batch in _batches(log, log.log_start_offset, max(log.high_watermark, known.committed_end)):

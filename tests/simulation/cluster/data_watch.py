@@ -20,7 +20,10 @@ __all__ = ["DataWatch", "PartitionName", "WatchedPartition"]
 
 class PartitionName(NamedTuple):
     topic: str
-    index: int
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
 
 
 class WatchedPartition:
@@ -91,7 +94,7 @@ class DataWatch:
         brokers = self._checks.model.now["brokers"]
         fenced = [broker for broker in sorted(new) if broker not in brokers or brokers[broker][2]]
         if fenced:
-            self._checks.fail(f"{name.topic}-{name.index} has the ISR {sorted(isr)}, and {fenced} is fenced")
+            self._checks.fail(f"{name.topic}-{name.partition} has the ISR {sorted(isr)}, and {fenced} is fenced")
 
     def unsettled(self, model: Model) -> str | None:
         """At the end all replicas are in sync."""
@@ -132,5 +135,5 @@ class DataWatch:
         if known.lossy and not known.whole:
             known.lossy.clear()
             self._checks.counts["partitions lost with all their disks"] += 1
-            self._checks.world.say(f"{name.topic}-{name.index}: more failures than replicas")
+            self._checks.world.say(f"{name.topic}-{name.partition}: more failures than replicas")
             self._on_excuse(name)

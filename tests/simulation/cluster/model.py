@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from barnabas.metadata.image.metadata_image import MetadataImage
@@ -362,6 +363,4 @@ _FLAT: dict[str, tuple[str, Callable[[MetadataImage], Part]]] = {
 
 def flat_parts(image: MetadataImage) -> dict[str, tuple[object, Callable[[], Part]]]:
     """For each part of the model: the object of the image that it is in, and how to read it."""
-    return {
-        name: (getattr(image, attribute), lambda flat=flat: flat(image)) for name, (attribute, flat) in _FLAT.items()
-    }
+    return {name: (getattr(image, attribute), partial(flat, image)) for name, (attribute, flat) in _FLAT.items()}

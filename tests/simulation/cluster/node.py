@@ -399,7 +399,7 @@ class SimulatedNode:
         self.errors.heal()
         self._format(knows_voters=False)
 
-    def act(self, action: Callable[[], None]) -> None:
+    def act(self, action: Callable[[], object]) -> None:
         """Do something as a part of this process, if it lives; later, if it is too slow now."""
         owner = self.owner
         if owner is None:
@@ -706,7 +706,7 @@ def _authorizer_settings() -> SimpleNamespace:
 
 def install_simulated_world(disks: Callable[[str], Disk], data_disks: Callable[[str], DataDisk]) -> Callable[[], None]:
     """Let drivers open their logs on simulated disks, and channels simulated connections; gives what undoes it."""
-    real, client = raft_recovery.MetadataLog, network_channel.NetworkClient
+    real, client = raft_recovery.MetadataLog, network_channel.NetworkClient  # type: ignore[attr-defined]
     interval, metadata_log.INDEX_INTERVAL_BYTES = metadata_log.INDEX_INTERVAL_BYTES, 150
     # Segments are small, and are read as large ones are: from an index entry on.
     chunk, segment._WALK_CHUNK = segment._WALK_CHUNK, 150
@@ -714,17 +714,17 @@ def install_simulated_world(disks: Callable[[str], Disk], data_disks: Callable[[
     def open_log(directory: str, *, segment_bytes: int, segment_ms: int, now_ms: int) -> SimulatedLog:
         return SimulatedLog(disks(directory), segment_bytes=segment_bytes, segment_ms=segment_ms, now_ms=now_ms)
 
-    raft_recovery.MetadataLog = open_log  # type: ignore[assignment, misc]
-    network_channel.NetworkClient = SimulatedClient  # type: ignore[assignment, misc]
+    raft_recovery.MetadataLog = open_log  # type: ignore[assignment, attr-defined]
+    network_channel.NetworkClient = SimulatedClient  # type: ignore[assignment, attr-defined]
 
     fetch_client, replica_fetchers.NetworkClient = replica_fetchers.NetworkClient, BrokerClient  # type: ignore
     undo_data = install_data_disks(data_disks)
 
     def undo() -> None:
         undo_data()
-        replica_fetchers.NetworkClient = fetch_client  # type: ignore[misc]
-        raft_recovery.MetadataLog = real  # type: ignore[misc]
-        network_channel.NetworkClient = client  # type: ignore[misc]
+        replica_fetchers.NetworkClient = fetch_client  # type: ignore[attr-defined]
+        raft_recovery.MetadataLog = real  # type: ignore[attr-defined]
+        network_channel.NetworkClient = client  # type: ignore[attr-defined]
         metadata_log.INDEX_INTERVAL_BYTES = interval
         segment._WALK_CHUNK = chunk
 

@@ -193,11 +193,11 @@ class Reader(_Client):
         losses = checks.losses(name)
         if losses != self._losses:
             self._losses, self._position = losses, 0
-        leader, epoch, topic_id = self._leader(name.index)
+        leader, epoch, topic_id = self._leader(name.partition)
         if epoch < self._epoch:
             raise _NotThere  # As a client does (KIP-320): a broker that stood still tells of a leader of before.
         self._epoch = epoch
-        part = fetch.FetchPartition(partition=name.index, fetch_offset=self._position, partition_max_bytes=1 << 20)
+        part = fetch.FetchPartition(partition=name.partition, fetch_offset=self._position, partition_max_bytes=1 << 20)
         part.current_leader_epoch = epoch  # A follower that is behind would take our offset for one out of range.
         topic = fetch.FetchTopic(topic_id=topic_id, partitions=[part])
         request = fetch.FetchRequest(max_wait_ms=MAX_WAIT_MS, min_bytes=1, max_bytes=1 << 20, topics=[topic])

@@ -23,7 +23,7 @@ class Software:
     name: str
     metadata_version: int
     """The newest that it can work with."""
-    versions: Mapping[int, int] = field(default_factory=dict)
+    versions: Mapping[ApiKey, int] = field(default_factory=dict)
     """The newest version of a request where that is older than ours; ``NOT_SERVED`` where there is none."""
 
     @property
@@ -39,7 +39,7 @@ class Software:
             KRAFT_VERSION: VersionRange(0, self.kraft_version),
         }
 
-    def version_with(self, peer: Software, key: int, newest: int) -> int:
+    def version_with(self, peer: Software, key: ApiKey, newest: int) -> int:
         """The version that both know; below 0 when one of them does not know the request at all."""
         return min(newest, self.versions.get(key, newest), peer.versions.get(key, newest))
 

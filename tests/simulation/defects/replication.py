@@ -195,7 +195,7 @@ def _() -> None:
         def append(self: Any, records: Any, **others: Any) -> int:
             from barnabas.storage import partition_log
 
-            apply = partition_log.apply_batch
+            apply = partition_log.apply_batch  # type: ignore[attr-defined]
             partition_log.apply_batch = lambda *arguments: None  # type: ignore[attr-defined]
             try:
                 return int(original(self, records, **others))

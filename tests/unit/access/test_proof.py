@@ -128,7 +128,7 @@ def test_exactly_the_accesses_that_change_are_listed(pair: tuple[AccessRules, Ac
         rows = listed.get((kind, shown, *where), [])
         changed = {b.operation for b in before.bindings ^ after.bindings if b.resource_type == kind}
         for host, operation in product(HOSTS, {*supported_operations(kind), *changed} - {ALL}):
-            principal = Principal(*who.split(":"))
+            principal = _principal(who)
             was, is_now = (p.is_allowed(principal, host, operation, kind, name) for p in policies)
             mine = [row for row in rows if host in row.hosts or (row.hosts == ("*",) and host not in row.hosts_except)]
             assert len(mine) <= 1
@@ -149,7 +149,7 @@ def test_rights_to_any_resource_are_those_that_the_authorizer_gives(pair: tuple[
     named = in_use | before.super_users | after.super_users
     for who, host in product(PRINCIPALS, HOSTS):
         context = RequestContext(
-            api_key=ApiKey.INIT_PRODUCER_ID, api_version=0, principal=Principal(*who.split(":")), client_host=host
+            api_key=ApiKey.INIT_PRODUCER_ID, api_version=0, principal=_principal(who), client_host=host
         )
         was, is_now = (p.authorizer.authorize_by_resource_type(context, WRITE, TOPIC) for p in policies)
         shown = who if who in named else "*"
@@ -253,3 +253,8 @@ def test_an_example_is_found_where_many_prefixes_are_in_use(name: str) -> None:
     (found,) = [c for c in NameSpace(TOPIC, [table]).within("a", PREFIXED) if c.name == "a"]
     assert class_of(found.example, {("a", PREFIXED)}) == ("a", PREFIXED)
     assert table.longest_prefix(found.example) == 1
+
+
+def _principal(text: str) -> Principal:
+    kind, _, name = text.partition(":")
+    return Principal(kind, name)

@@ -14,14 +14,14 @@ from barnabas.common.errors import ErrorCode
 LIMIT_MS = 60_000
 
 
-def queue_with(count: int, **settings: Any) -> tuple[ForwardingQueue, list[Call]]:
+def queue_with(count: int, **settings: Any) -> tuple[ForwardingQueue[Call], list[Call]]:
     queue, calls = ForwardingQueue(**settings), [Call() for _ in range(count)]
     for call in calls:
         queue.add(call, 0)
     return queue, calls
 
 
-def sent(queue: ForwardingQueue, now_ms: int) -> list[Call]:
+def sent(queue: ForwardingQueue[Call], now_ms: int) -> list[Call]:
     found = []
     while (call := queue.next_to_send(now_ms)) is not None:
         found.append(call)

@@ -39,7 +39,7 @@ def billing(admin: FakeAdmin) -> FakeAdmin:
     offsets = Results({ORDERS[0]: OffsetAndMetadata(50)}, {})
     admin.list_group_offsets.return_value = Results({"billing": offsets}, {})
 
-    async def list_offsets(wanted: dict) -> Results:  # type: ignore[type-arg]
+    async def list_offsets(wanted: dict) -> Results:
         known = {-2: 10, -1: 100}
         return Results({tp: ListedOffset(known.get(spec.timestamp, 70), 0, None) for tp, spec in wanted.items()}, {})
 

@@ -118,7 +118,9 @@ class Cluster:
         is_topic = resource.type == ConfigResourceType.TOPIC
         source = ConfigSource.TOPIC_CONFIG if is_topic else ConfigSource.DYNAMIC_BROKER_CONFIG
         own = self.settings.get(resource, {})
-        return {key: ConfigEntry(key, own[key], source, False, False, ConfigType.STRING) for key in keys if key in own}
+        return {
+            key: ConfigEntry(key, own[key], source, False, False, type=ConfigType.STRING) for key in keys if key in own
+        }
 
     async def incremental_alter_configs(self, changes: Any, *, validate_only: bool = False) -> Results[Any, None]:
         for resource, ops in changes.items():
@@ -344,7 +346,7 @@ def test_only_what_is_meant_moves(admin: FakeAdmin, capsys: pytest.CaptureFixtur
     assert "did you mean orders?" in capsys.readouterr().err
     assert main(["rebalance", "--broker-list", "1,9"]) == 1
     assert "broker 9 is not there" in capsys.readouterr().err
-    cluster.alive[2] = None  # type: ignore[assignment]
+    cluster.alive[2] = None
     assert main(["rebalance"]) == 1
     assert "brokers 2 tell no rack, and others do" in capsys.readouterr().err
     assert main(["rebalance", "--disable-rack-aware"]) == 0

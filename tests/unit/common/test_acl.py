@@ -53,5 +53,14 @@ def test_a_filter_finds_what_it_names_and_expands_nothing(acl_filter: AclBinding
 def test_only_a_complete_filter_is_one_binding() -> None:
     assert AclBindingFilter(*ORDERS).is_one_binding
     assert AclBindingFilter(*ORDERS).matches(ORDERS)
-    for field, value in (("name", None), ("host", None), ("operation", 1), ("pattern_type", MATCH), ("permission", 1)):
-        assert not AclBindingFilter(*ORDERS)._replace(**{field: value}).is_one_binding
+    for change in (
+        {"name": None},
+        {"host": None},
+        {"operation": 1},
+        {"pattern_type": MATCH},
+        {"permission": 1},
+    ):
+        open_filter: AclBindingFilter = AclBindingFilter._make(
+            {**AclBindingFilter(*ORDERS)._asdict(), **change}.values()
+        )
+        assert not open_filter.is_one_binding

@@ -231,7 +231,7 @@ def test_later_steps_know_what_the_policy_said_to_their_caller() -> None:
     harness = _with_brokers(1, create_topic_policy=gate)
     session = PolicySession()
 
-    class Everything(dict[object, None]):
+    class Everything(dict[Any, ApiException | None]):
         def get(self, key: object, default: Any = None) -> Any:
             return None
 

@@ -7,9 +7,15 @@ from barnabas.common.uuid import Uuid
 from barnabas.controller import append_limits
 from barnabas.controller.apis import create_topics
 from barnabas.controller.controller_result import ControllerResult
+from barnabas.coordinator.deferred import Deferred
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.loader import CommittedBatch
-from barnabas.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from barnabas.protocol.records.begin_transaction_record import BeginTransactionRecord
 from barnabas.protocol.records.config_record import ConfigRecord
 from barnabas.protocol.records.end_transaction_record import EndTransactionRecord
@@ -45,10 +51,16 @@ def test_a_later_activation_writes_nothing(harness: ControllerHarness) -> None:
     assert len(again.log) == 1
 
 
+def decided(harness: ControllerHarness, request: CreateTopicsRequest) -> Deferred[CreateTopicsResponse]:
+    deferred = create_topics.handle(harness.controller, context(), request, harness.authorizer)
+    assert isinstance(deferred, Deferred), "so few topics are decided at once"
+    return deferred
+
+
 def test_an_answer_waits_for_the_commit(harness: ControllerHarness) -> None:
     harness.start_broker(1)
     request = CreateTopicsRequest(topics=[topic("orders")])
-    deferred = create_topics.handle(harness.controller, context(), request, harness.authorizer)
+    deferred = decided(harness, request)
     harness.append()
     assert not deferred.is_complete
     assert harness.controller.committed_image.topics.get("orders") is None
@@ -60,8 +72,8 @@ def test_an_answer_waits_for_the_commit(harness: ControllerHarness) -> None:
 def test_a_decision_sees_the_one_before_it_that_is_not_committed_yet(harness: ControllerHarness) -> None:
     harness.start_broker(1)
     request = CreateTopicsRequest(topics=[topic("orders")])
-    first = create_topics.handle(harness.controller, context(), request, harness.authorizer)
-    second = create_topics.handle(harness.controller, context(), request, harness.authorizer)
+    first = decided(harness, request)
+    second = decided(harness, request)
     assert not second.is_complete, "its answer rests on an uncommitted topic"
     harness.settle()
     assert first.value.topics[0].error_code == 0
@@ -72,7 +84,7 @@ def test_lost_leadership_leaves_no_trace_of_what_was_not_committed(harness: Cont
     harness.start_broker(1)
     before = harness.controller.committed_image
     request = CreateTopicsRequest(topics=[topic("orders")])
-    deferred = create_topics.handle(harness.controller, context(), request, harness.authorizer)
+    deferred = decided(harness, request)
     harness.append()
     harness.controller.deactivate()
     assert deferred.value.topics[0].error_code == ErrorCode.NOT_CONTROLLER
@@ -109,12 +121,7 @@ def test_an_idle_controller_keeps_the_log_moving(harness: ControllerHarness) -> 
 
 def test_many_requests_share_one_append(harness: ControllerHarness) -> None:
     harness.start_broker(1)
-    answers = [
-        create_topics.handle(
-            harness.controller, context(), CreateTopicsRequest(topics=[topic(f"t{i}")]), harness.authorizer
-        )
-        for i in range(20)
-    ]
+    answers = [decided(harness, CreateTopicsRequest(topics=[topic(f"t{i}")])) for i in range(20)]
     assert len(harness.controller._appends) == 20
     harness.settle()
     assert all(answer.value.topics[0].error_code == 0 for answer in answers)
@@ -124,7 +131,7 @@ def test_who_is_deposed_by_its_own_append_counts_right_when_it_leads_again(harne
     """Seed 392 of the simulator: its decisions had other offsets than the log."""
     harness.start_broker(1)
     request = CreateTopicsRequest(topics=[topic("orders")])
-    create_topics.handle(harness.controller, context(), request, harness.authorizer)
+    decided(harness, request)
     appends = harness.controller.take_appends()
     harness.controller.deactivate()
     harness.controller.handle_appended(appends, harness.end_offset)
@@ -138,8 +145,8 @@ def test_an_unexpected_error_is_answered_and_keeps_the_controller_active(harness
     def decide() -> None:
         raise ZeroDivisionError
 
-    answer = harness.controller.submit(decide, lambda error: error.code)  # type: ignore[arg-type]
-    assert answer.value == ErrorCode.UNKNOWN_SERVER_ERROR  # type: ignore[comparison-overlap]
+    answer = harness.controller.submit(decide, lambda error: error.code)
+    assert answer.value == ErrorCode.UNKNOWN_SERVER_ERROR
     assert isinstance(harness.faults[0], ZeroDivisionError)
     assert harness.controller.is_active
 

@@ -198,7 +198,9 @@ def test_many_are_listed_in_steps_as_few_are_at_once(
     harness.create(*(topic(name, 5, 2) for name in names))
     for name in names[1:]:
         targets = [[6 - sum(each.replicas), each.replicas[0]] for each in parts(harness, name)]
-        moves = [(index, target) for index, target in enumerate(targets) if index != 3]
+        moves: list[tuple[int, list[int] | None]] = [
+            (index, target) for index, target in enumerate(targets) if index != 3
+        ]
         harness.call(alter_partition_reassignments.handle, reassign((name, moves)), 1)
     expected = {name: [0, 1, 2, 4] for name in names[1:]}
     assert everything_under_way(harness) == expected

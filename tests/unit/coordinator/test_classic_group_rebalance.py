@@ -284,7 +284,7 @@ def test_a_member_with_no_protocol_in_common_is_refused(group: GroupDriver) -> N
         {"protocol_type": "connect"},
         {"protocols": {}},
     ):
-        assert group.join(**options).value.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL  # type: ignore[arg-type]
+        assert group.join(**options).value.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 @pytest.mark.parametrize("options", [{"protocols": {}}, {"protocol_type": ""}])

@@ -174,7 +174,7 @@ class _History:
         )
 
     def acl(self) -> None:
-        if self.acls and self.maybe(True):
+        if self.acls and self.maybe(self.acls):
             gone = self.one_of(sorted(self.acls))
             self.acls.remove(gone)
             self.records.append(RemoveAccessControlEntryRecord(id=gone))

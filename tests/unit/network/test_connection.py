@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from barnabas.network.authentication import ConnectionSecurity
 from barnabas.network.close_connection import CloseConnection
-from barnabas.network.connection import Answer, Connection
+from barnabas.network.connection import Answer, Connection, RequestProcessor
 from barnabas.network.loop_scheduler import LoopShare
 from barnabas.network.request_limits import RequestLimits
 
@@ -50,12 +51,12 @@ class Owner:
 
     name = "PLAINTEXT"
     request_limits = RequestLimits(bytes_max=1000, bytes_min=0)
-    security = None
+    security: ConnectionSecurity | None = None
 
     def __init__(self, respond: Callable[[bytes], Answer | Awaitable[Answer]]) -> None:
         self.loop_share = LoopShare()
         self._respond = respond
-        self.processor = self
+        self.processor: RequestProcessor = self
         self.is_refusing = False
         self.closed_count = 0
         self.faults: list[str] = []
@@ -68,6 +69,9 @@ class Owner:
 
     def closed(self, connection: Connection) -> None:
         self.closed_count += 1
+
+    def login_failed(self, connection: Connection, reason: str) -> None:
+        raise AssertionError("these connections do not log in")
 
     def broke_protocol(self, connection: Connection, reason: str) -> None:
         self.faults.append(f"{connection.peer}: {reason}")

@@ -45,7 +45,7 @@ class Dispatcher:
 def gated(ready: asyncio.Event, timeout_s: float = 60) -> tuple[Owner, Dispatcher]:
     dispatcher = Dispatcher()
     owner = Owner(lambda frame: None)
-    owner.processor = ReadinessGate(  # type: ignore[assignment]
+    owner.processor = ReadinessGate(
         dispatcher,  # type: ignore[arg-type]
         ready=ready,
         is_ready_for=lambda principal: principal == ADMIN,
@@ -169,7 +169,7 @@ async def test_a_client_that_goes_away_is_forgotten() -> None:
 async def test_a_refusal_is_an_answer_in_the_shape_of_the_api() -> None:
     dispatcher = RequestDispatcher(server=None, handlers=BROKER_TABLE, authorizer=AllowAllAuthorizer(), stats={})
     owner = Owner(lambda frame: None)
-    owner.processor = ReadinessGate(  # type: ignore[assignment]
+    owner.processor = ReadinessGate(
         dispatcher, ready=asyncio.Event(), is_ready_for=lambda principal: False, timeout_s=0
     )
     connection, transport = connect(owner)

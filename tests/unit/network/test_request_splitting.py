@@ -45,7 +45,8 @@ def test_the_answers_of_all_parts_are_the_answer_of_the_whole(sizes: list[int]) 
     request = offsets(sizes)
     parts = parts_of(ApiKey.LIST_OFFSETS, request)
     for part in parts:
-        assert sum(1 + len(topic.partitions) for topic in part.topics) <= 2 * PART_SIZE + 1  # type: ignore[attr-defined]
+        assert isinstance(part, ListOffsetsRequest)
+        assert sum(1 + len(topic.partitions) for topic in part.topics) <= 2 * PART_SIZE + 1
     whole = answered(parts[0])
     for part in parts[1:]:
         join_parts(ApiKey.LIST_OFFSETS, whole, answered(part))

@@ -8,7 +8,8 @@ from collections.abc import Awaitable
 
 import pytest
 
-from barnabas.network.connection import Answer, Connection
+from barnabas.network.authentication import ConnectionSecurity
+from barnabas.network.connection import Answer, Connection, RequestProcessor
 from barnabas.network.loop_scheduler import LoopShare
 from barnabas.network.request_limits import RequestLimits
 from barnabas.network.tls_layer import TlsLayer
@@ -52,13 +53,14 @@ class Owner:
 
     name = "SSL"
     request_limits = RequestLimits(bytes_max=50_000_000, usual_bytes_max=50_000_000, bytes_min=0)
-    security = None
+    security: ConnectionSecurity | None = None
     handshake_s_max = 15.0
 
     def __init__(self) -> None:
         self.loop_share = LoopShare()
-        self.processor = self
+        self.processor: RequestProcessor = self
         self.reasons: list[str] = []
+        self.failures: list[str] = []
         self.certificates: list[bytes | None] = []
         self.refusal: str | None = None
         self.closed_count = 0
@@ -72,6 +74,9 @@ class Owner:
 
     def closed(self, connection: Connection) -> None:
         self.closed_count += 1
+
+    def login_failed(self, connection: Connection, reason: str) -> None:
+        raise AssertionError("these connections do not log in")
 
     def broke_protocol(self, connection: Connection, reason: str) -> None:
         self.failures.append(reason)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from tests.unit.protocol.samples import random_records
 SEEDS = st.integers(min_value=0, max_value=2**64 - 1)
 NOW = 1_750_000_000_000
 FIVE = [Record(100 + index, NOW + index, b"key%d" % index, b"value") for index in range(5)]
-PRODUCER = {"producer_id": 7, "producer_epoch": 2, "base_sequence": 40}
+PRODUCER: dict[str, Any] = {"producer_id": 7, "producer_epoch": 2, "base_sequence": 40}
 
 
 @given(seed=SEEDS)

@@ -136,7 +136,8 @@ def test_nobody_hears_of_a_topic_before_its_rules_are_in_force() -> None:
 
 def test_early_listeners_have_a_gate_until_the_rules_are_complete() -> None:
     authorization = NodeAuthorizer(config(), high_watermark=lambda: 1)
-    early, other = listener("CONTROLLER"), listener("PLAINTEXT")
+    early: Any = listener("CONTROLLER")
+    other: Any = listener("PLAINTEXT")
     dispatcher: Any = object()
     authorization.guard(early, dispatcher)
     authorization.guard(other, dispatcher)
@@ -144,8 +145,8 @@ def test_early_listeners_have_a_gate_until_the_rules_are_complete() -> None:
     assert other.processor is None
     assert (authorization.opens_early("CONTROLLER"), authorization.opens_early("PLAINTEXT")) == (True, False)
     fed(authorization, [batch(0, NoOpRecord())])
-    assert early.processor is dispatcher
-    late = listener("CONTROLLER")
+    assert early.processor == dispatcher
+    late: Any = listener("CONTROLLER")
     authorization.guard(late, dispatcher)
     assert late.processor is None
 

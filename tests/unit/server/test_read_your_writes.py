@@ -44,7 +44,7 @@ class CombinedNode(ControllerHarness):
             node_id=1,
             loader=loader,
             controller=self.controller,
-            serde=None,  # type: ignore[arg-type]
+            serde=None,
             next_offset=lambda: self.end_offset,
             kraft_version=lambda: 1,
         )

@@ -27,7 +27,7 @@ def config(**settings: object) -> TopicConfig:
     values = {name.replace("_", "."): value for name, value in settings.items()}
     if "segment.bytes" in values:
         values["internal.segment.bytes"] = values.pop("segment.bytes")
-    return TopicConfig(values)  # type: ignore[arg-type]
+    return TopicConfig(values)
 
 
 def batch(

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -49,7 +50,7 @@ def forget_recovery_point(directory: Path) -> None:
         path.unlink()
 
 
-def damage_of(directory: Path, **options: int) -> DamagedLogError:
+def damage_of(directory: Path, **options: Any) -> DamagedLogError:
     """The refusal to open this log, which must leave every file as it is."""
     before = files(directory)
     with pytest.raises(DamagedLogError) as raised:
@@ -177,14 +178,14 @@ def test_a_valid_batch_in_a_later_segment_makes_it_damage(tmp_path: Path) -> Non
     assert last.exists()
 
 
-MIDDLE_FAULTS: dict[str, Callable[[Path, Path], None]] = {
+MIDDLE_FAULTS: dict[str, Callable[[Path, Path], object]] = {
     "missing": lambda path, other: path.unlink(),
-    "empty": lambda path, other: path.write_bytes(b"") and None,
-    "zeros": lambda path, other: path.write_bytes(bytes(path.stat().st_size)) and None,
-    "truncated": lambda path, other: path.write_bytes(path.read_bytes()[:-7]) and None,
-    "one batch short": lambda path, other: path.write_bytes(path.read_bytes()[:-SIZE]) and None,
-    "garbage": lambda path, other: path.write_bytes(b"\x5a" * path.stat().st_size) and None,
-    "of another log": lambda path, other: shutil.copy(other, path) and None,
+    "empty": lambda path, other: path.write_bytes(b""),
+    "zeros": lambda path, other: path.write_bytes(bytes(path.stat().st_size)),
+    "truncated": lambda path, other: path.write_bytes(path.read_bytes()[:-7]),
+    "one batch short": lambda path, other: path.write_bytes(path.read_bytes()[:-SIZE]),
+    "garbage": lambda path, other: path.write_bytes(b"\x5a" * path.stat().st_size),
+    "of another log": lambda path, other: shutil.copy(other, path),
 }
 
 

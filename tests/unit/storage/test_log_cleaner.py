@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -44,7 +45,7 @@ def put(log: PartitionLog, *pairs: tuple[bytes, bytes | None], **header: object)
     append(log, batch(*[value for _, value in pairs], keys=[key for key, _ in pairs], **header))  # type: ignore[arg-type]
 
 
-def clean(log: PartitionLog, *, first_dirty: int | None = None, now_ms: int = NOW_MS, **options: int) -> CleanerStats:
+def clean(log: PartitionLog, *, first_dirty: int | None = None, now_ms: int = NOW_MS, **options: Any) -> CleanerStats:
     """Roll, then compact everything but the new active segment."""
     log.roll(now_ms)
     log.maybe_advance_high_watermark(log.log_end_offset)

@@ -301,7 +301,7 @@ def test_a_moved_log_replaces_the_one_before(start: Start, tmp_path: Path) -> No
     assert len(list((tmp_path / "one").glob("*-delete"))) == 1
     assert manager.remove_deleted(NOW_MS + 60_000) == 1
     again = start()
-    assert offsets_and_values(again.get(A0)) == [(0, b"x"), (1, b"y")]  # type: ignore[arg-type]
+    assert offsets_and_values(again.get(A0)) == [(0, b"x"), (1, b"y")]
 
 
 def test_settings_of_a_topic_reach_a_log_on_its_way(start: Start) -> None:
@@ -309,7 +309,7 @@ def test_settings_of_a_topic_reach_a_log_on_its_way(start: Start) -> None:
     open_log(manager, A0, ONE)
     begin_move(manager, A0, "two")
     manager.update_config("a", config(retention_ms=5))
-    assert manager.future(A0).config.retention_ms == 5  # type: ignore[union-attr]
+    assert manager.future(A0).config.retention_ms == 5
 
 
 def test_a_log_on_its_way_survives_a_restart(start: Start) -> None:
@@ -318,7 +318,7 @@ def test_a_log_on_its_way_survives_a_restart(start: Start) -> None:
     begin_move(manager, A0, "two")
     copy(manager, A0)
     again = start()
-    assert offsets_and_values(again.future(A0)) == [(0, b"x")]  # type: ignore[arg-type]
+    assert offsets_and_values(again.future(A0)) == [(0, b"x")]
     assert where(again, A0) == "one"
     again.shutdown(now_ms=NOW_MS)
     assert start().future(A0) is not None
@@ -369,7 +369,7 @@ def test_a_target_that_fails_in_the_last_step_leaves_the_log_where_it_was(
         manager.replace_current(A0, now_ms=NOW_MS)
     assert manager.get(A0) is current
     append(current, batch(b"y"))
-    assert offsets_and_values(start().get(A0)) == [(0, b"x"), (1, b"y")]  # type: ignore[arg-type]
+    assert offsets_and_values(start().get(A0)) == [(0, b"x"), (1, b"y")]
 
 
 def test_a_source_that_fails_in_the_last_step_does_not_hold_up_the_move(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,7 +44,7 @@ def control_batch(base_offset: int, epoch: int) -> AppendedBatch:
     )
 
 
-def filled(directory: Path, batches: int = 5, **options: int) -> MetadataLog:
+def filled(directory: Path, batches: int = 5, **options: Any) -> MetadataLog:
     """Batches of two records: offsets 0-1, 2-3 and so on."""
     log = MetadataLog(str(directory), **options)
     for index in range(batches):

@@ -170,7 +170,7 @@ def test_a_file_that_goes_away_meanwhile_is_no_error(tmp_path: Path, monkeypatch
     log.append(acl(2))
     from barnabas.storage import metadata_reader
 
-    listed = metadata_reader.list_snapshots
+    listed = metadata_reader.list_snapshots  # type: ignore[attr-defined]
 
     def and_then_delete(directory: str) -> Any:
         found = listed(directory)

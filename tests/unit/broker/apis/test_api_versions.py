@@ -45,7 +45,8 @@ class FakeBroker:
 def ask(version: int, *, software: str = "test", broker: Any = None) -> ApiVersionsResponse:
     request = ApiVersionsRequest(client_software_name=software, client_software_version="1.0")
     context = RequestContext(api_key=ApiKey.API_VERSIONS, api_version=version)
-    answer = handle_api_versions(broker or FakeBroker(), request, Access(AllowAllAuthorizer(), context, frozenset()))
+    served: Any = broker or FakeBroker()
+    answer = handle_api_versions(served, request, Access(AllowAllAuthorizer(), context, frozenset()))
     assert ApiVersionsResponse.decode(answer.encode(version), version).error_code == answer.error_code
     return answer
 

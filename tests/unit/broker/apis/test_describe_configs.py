@@ -65,7 +65,7 @@ def broker() -> Any:
 
 
 def _ask(
-    broker: Any, *resources: tuple[int, str, list[str] | None], denied: set[str] | None = None, **flags: bool
+    broker: Any, *resources: tuple[int, str, list[str] | None], denied: set[str] | None = None, **flags: Any
 ) -> list[DescribeConfigsResult]:
     request = DescribeConfigsRequest(
         resources=[
@@ -76,7 +76,7 @@ def _ask(
     )
     context = RequestContext(api_key=ApiKey.DESCRIBE_CONFIGS, api_version=4)
     rules = handle_describe_configs.api_handler.acl  # type: ignore[attr-defined]
-    access = Access(Denying(denied or set()), context, rules)  # type: ignore[arg-type]
+    access = Access(Denying(denied or set()), context, rules)
     response = handle_describe_configs(broker, request, access)
     if not isinstance(response, DescribeConfigsResponse):
         response = asyncio.run(response)  # type: ignore[arg-type]
@@ -205,7 +205,7 @@ def others(broker: Any) -> Others:
     broker.other_brokers = Others()
     registered = {1, 2, 3}
     broker.metadata.image.cluster = SimpleNamespace(broker=lambda id_: id_ if id_ in registered else None)
-    return broker.other_brokers  # type: ignore[no-any-return]
+    return broker.other_brokers
 
 
 def test_another_broker_is_asked_for_what_only_that_one_knows(broker: Any, others: Others) -> None:

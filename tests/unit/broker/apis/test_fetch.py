@@ -57,8 +57,17 @@ class Rights(Authorizer):
     def __init__(self) -> None:
         self.denied: set[str] = set()
 
-    def authorize(self, context: Any, operation: Any, resource_type: Any, name: str, **flags: bool) -> bool:
-        return name not in self.denied
+    def authorize(
+        self,
+        context: Any,
+        operation: Any,
+        resource_type: Any,
+        resource_name: str,
+        *,
+        log_if_allowed: bool = True,
+        log_if_denied: bool = True,
+    ) -> bool:
+        return resource_name not in self.denied
 
     def filter_authorized(self, context: Any, operation: Any, resource_type: Any, names: Sequence[str]) -> list[str]:
         return [name for name in names if name not in self.denied]

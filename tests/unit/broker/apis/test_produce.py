@@ -16,7 +16,16 @@ from barnabas.security.request_context import RequestContext
 
 
 class _Nothing(Authorizer):
-    def authorize(self, context: Any, operation: Any, resource_type: Any, name: str, **flags: bool) -> bool:
+    def authorize(
+        self,
+        context: Any,
+        operation: Any,
+        resource_type: Any,
+        resource_name: str,
+        *,
+        log_if_allowed: bool = True,
+        log_if_denied: bool = True,
+    ) -> bool:
         return False
 
 

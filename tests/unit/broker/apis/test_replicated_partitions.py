@@ -76,7 +76,7 @@ class Follower:
         await self.fetch(offset)
         self.session_id, self.session_epoch = session
 
-    async def fetch(self, offset: int | None = None, *, max_wait_ms: int = 0, **asked: int) -> PartitionData | None:
+    async def fetch(self, offset: int | None = None, *, max_wait_ms: int = 0, **asked: Any) -> PartitionData | None:
         """The answer of the partition, which is named with an offset only; None when it is not mentioned."""
         partition = FetchPartition(
             partition=0,

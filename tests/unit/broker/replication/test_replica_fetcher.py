@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.protocol.messages.fetch import FetchResponse
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
@@ -45,7 +45,8 @@ def test_a_leader_that_knows_no_replica_state_gets_the_id_alone() -> None:
     fetcher = new_fetcher()
     fetcher.follow(MemoryReplica(), 5)
     request = fetcher.next_request(0, fetch_version=14)
-    assert (request.replica_state, request.replica_id) == (None, 2)  # type: ignore[union-attr]
+    assert isinstance(request, FetchRequest)
+    assert (request.replica_state, request.replica_id) == (None, 2)
 
 
 def test_rounds_name_only_what_has_changed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -15,7 +16,7 @@ from barnabas.protocol.record_batch import BatchView, CorruptRecordError, Record
 from barnabas.protocol.record_batch_builder import build_batch
 
 
-def batch(base_offset: int, *values: bytes, producer_id: int = -1, **options: bool) -> BatchView:
+def batch(base_offset: int, *values: bytes, producer_id: int = -1, **options: Any) -> BatchView:
     records = [Record(base_offset + i, 0, None, value) for i, value in enumerate(values)]
     return BatchView(
         build_batch(records, base_offset=base_offset, producer_id=producer_id, producer_epoch=0, **options)

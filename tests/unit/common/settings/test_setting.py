@@ -63,7 +63,7 @@ def test_a_table_has_the_rows_of_those_that_it_is_made_of_first() -> None:
 
 def test_the_attribute_of_a_table_is_the_row_and_of_an_object_the_value() -> None:
     given = Given(fruit_max_count=7)
-    assert Kitchen.fruit_max_count is DEFINITIONS["fruit.max.count"]  # type: ignore[comparison-overlap]
+    assert Kitchen.fruit_max_count is DEFINITIONS["fruit.max.count"]
     assert (given.fruit_max_count, given.fruit_kinds) == (7, ["apple"])
 
 

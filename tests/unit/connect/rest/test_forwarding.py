@@ -134,7 +134,7 @@ async def test_who_has_waited_long_enough_gets_a_conflict(method: str, path: str
 async def test_a_follower_has_the_leader_write_tasks() -> None:
     workers = RestWorkers()
     await workers.send("A", "POST", "/connectors", None, body(name="a/b"))
-    configs = [{"k": "é\n/"}, {"k": None}]
+    configs: list[dict[str, str | None]] = [{"k": "é\n/"}, {"k": None}]
     await workers.clients["B"].post_task_configs(workers.urls["A"], "a/b", configs)
     assert workers.cluster.task_writes == [("a/b", configs)]
     await workers.clients["B"].put_fence(workers.urls["A"], "a/b")

@@ -9,7 +9,7 @@ from barnabas.connect.rest.logger_levels import LoggerLevels
 
 def test_a_level_goes_to_every_logger_whose_name_begins_with_the_given_one() -> None:
     root = logging.RootLogger(logging.INFO)
-    root.manager = logging.Manager(root)  # type: ignore[misc]
+    root.manager = logging.Manager(root)
     for name in ("a.b", "a.b.c", "a.b_c.d", "a.other"):
         root.manager.getLogger(name)
     levels = LoggerLevels(lambda: 7, root)

@@ -59,7 +59,7 @@ def test_a_loop_whose_gate_is_closed_ends_without_a_reason() -> None:
     gate, stepped = BatchGate(), threading.Event()
     loop = loop_of(stepped.set, gate)
     stepped.wait()
-    assert gate.close(None)  # type: ignore[arg-type]
+    assert gate.close(None)
     loop.stop()
     assert (loop.isActive, loop.exception(), gate.failure) == (False, None, None)
 

@@ -117,11 +117,11 @@ _LOGGED = {"errors.tolerance": "all", "errors.log.enable": "true"}
 def test_what_needs_each_batch_here_is_refused_by_the_name_of_the_plugin(
     kind: type[SourceTask], config: dict[str, str], told: str
 ) -> None:
-    task = kind(SimpleNamespace())  # type: ignore[arg-type]
+    task = kind(SimpleNamespace())
     rules = TopicRules.of(config, is_enabled=True)
     with pytest.raises(TerminalError, match=rf"{kind.__name__} reads a streaming DataFrame.*{re.escape(told)}"):
         refuse_unfollowable(task, rules, ErrorPolicy.of(config))
 
 
 def test_a_task_that_tells_its_positions_can_be_followed() -> None:
-    refuse_unfollowable(TellingTask(SimpleNamespace()), None, ErrorPolicy.of({}))  # type: ignore[arg-type]
+    refuse_unfollowable(TellingTask(SimpleNamespace()), None, ErrorPolicy.of({}))

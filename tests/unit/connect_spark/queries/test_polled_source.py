@@ -74,7 +74,7 @@ def test_a_batch_goes_on_with_what_is_found_at_once() -> None:
 
 def test_a_batch_ends_when_nothing_is_found() -> None:
     class Once(Counting):
-        def poll(self, spark: SparkSession) -> Polled | None:  # type: ignore[override]
+        def poll(self, spark: SparkSession) -> Polled | None:
             return super().poll(spark) if self.next == 0 else None
 
     poller, gate = started(Once())

@@ -34,7 +34,7 @@ def test_before_the_first_batch_there_is_no_progress() -> None:
 
 
 def test_a_query_whose_jvm_is_gone_tells_nothing() -> None:
-    assert plan_of(SimpleNamespace(_jsq=None), {}) is None  # type: ignore[arg-type]
+    assert plan_of(SimpleNamespace(_jsq=None), {}) is None
 
 
 def test_progress_is_that_of_the_tasks_batches() -> None:

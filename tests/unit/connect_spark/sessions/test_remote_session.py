@@ -41,7 +41,7 @@ def _remote(session: Any, *, ids: int = 3) -> RemoteSession:
 def prepared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_session, "_require_packages", lambda: None)
     monkeypatch.setattr(RemoteSession, "_prepare", lambda self, session: None)
-    monkeypatch.setattr(remote_session.os, "environ", {})
+    monkeypatch.setattr(remote_session.os, "environ", {})  # type: ignore[attr-defined]
 
 
 @pytest.mark.usefixtures("prepared")

@@ -50,7 +50,7 @@ many = settings(
 
 def rule_of(number: int) -> AclBinding:
     """Every number is a rule."""
-    fields = []
+    fields: list[Any] = []
     for choices in (TYPES, NAMES, (3, 4), PRINCIPALS, HOSTS, OPERATIONS, (2, 3, 3)):
         number, index = divmod(number, len(choices))
         fields.append(choices[index])

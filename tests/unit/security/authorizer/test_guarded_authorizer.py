@@ -30,7 +30,7 @@ class Answering(Authorizer):
     def authorize(self, context: Any, operation: Any, resource_type: Any, resource_name: str, **flags: bool) -> bool:
         if isinstance(self.answer, Exception):
             raise self.answer
-        return self.answer  # type: ignore[no-any-return]
+        return self.answer
 
     def is_ready_for(self, principal: Principal) -> bool:
         if isinstance(self.answer, Exception):
@@ -92,5 +92,6 @@ def test_one_that_takes_acls_still_does_and_still_explains() -> None:
     authorizer.load_snapshot({})
     authorizer.complete_initial_load()
     assert authorizer.acl_count == 0
-    assert authorizer.explain(Principal("User", "bob"), "h", READ, TOPIC, "t").rule == "SuperUser"
+    explain: Any = getattr(authorizer, "explain", None)
+    assert explain(Principal("User", "bob"), "h", READ, TOPIC, "t").rule == "SuperUser"
     assert not isinstance(guarded(Answering(True)), AclAuthorizer)

@@ -169,14 +169,14 @@ def test_an_unknown_user_costs_what_a_known_one_does(monkeypatch: pytest.MonkeyP
         calls.clear()
         to, client = server(), ScramClient(SHA_256, user, "guess")
         first = client.evaluate_challenge(b"")
-        monkeypatch.setattr(scram.hmac, "digest", counting)
+        monkeypatch.setattr(scram.hmac, "digest", counting)  # type: ignore[attr-defined]
         challenge = to.evaluate_response(first)
-        monkeypatch.setattr(scram.hmac, "digest", DIGEST)
+        monkeypatch.setattr(scram.hmac, "digest", DIGEST)  # type: ignore[attr-defined]
         final = client.evaluate_challenge(challenge)
-        monkeypatch.setattr(scram.hmac, "digest", counting)
+        monkeypatch.setattr(scram.hmac, "digest", counting)  # type: ignore[attr-defined]
         with pytest.raises(SaslFailure):
             to.evaluate_response(final)
-        monkeypatch.setattr(scram.hmac, "digest", DIGEST)
+        monkeypatch.setattr(scram.hmac, "digest", DIGEST)  # type: ignore[attr-defined]
         return len(calls)
 
     assert cost("mallory") == cost("alice")

@@ -107,7 +107,16 @@ def test_no_text_of_a_client_leaves_its_field(text: str) -> None:
 
 
 class Nobody(Authorizer):
-    def authorize(self, *question: Any, **flags: bool) -> bool:
+    def authorize(
+        self,
+        context: Any,
+        operation: Any,
+        resource_type: Any,
+        resource_name: str,
+        *,
+        log_if_allowed: bool = True,
+        log_if_denied: bool = True,
+    ) -> bool:
         return False
 
 
@@ -137,7 +146,7 @@ class Replicas:
 class Controller:
     def __init__(self, metadata: Any) -> None:
         self.metadata = metadata
-        self.leaders = (1, 1, 1)
+        self.leaders: tuple[int, ...] = (1, 1, 1)
         self.asked: list[Any] = []
 
     async def send(self, request: Any) -> Any:

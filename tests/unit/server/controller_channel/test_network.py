@@ -20,7 +20,7 @@ from barnabas.protocol.messages.controller_registration import ControllerRegistr
 from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
-from barnabas.protocol.schema import Message
+from barnabas.protocol.schema import Message, Request
 from barnabas.raft.voter_set import Endpoint
 from barnabas.security.principal import Principal
 from barnabas.security.request_context import RequestContext
@@ -209,7 +209,7 @@ def test_while_no_controller_is_known_an_answer_of_the_former_one_still_counts(w
     "request_type", [BrokerHeartbeatRequest, BrokerRegistrationRequest, ControllerRegistrationRequest]
 )
 def test_a_heartbeat_or_registration_without_an_answer_is_sent_again_after_the_interval_and_then_twice_as_long(
-    world: World, request_type: type[Message]
+    world: World, request_type: type[Request[Message]]
 ) -> None:
     heartbeat = world.begin(world.channel.send(request_type()))
     world.run(8.9)

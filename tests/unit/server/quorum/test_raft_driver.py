@@ -87,7 +87,7 @@ def driver_of(
     clock: FakeClock | None = None,
     voters: VoterSet = VOTERS,
     serde: MetadataRecordSerde | None = None,
-    **log: int,
+    **log: Any,
 ) -> tuple[RaftDriver, list[BaseException]]:
     faults: list[BaseException] = []
     directory.mkdir(exist_ok=True)
@@ -101,7 +101,7 @@ def driver_of(
     return driver, faults
 
 
-async def leading(directory: Path, **log: int) -> tuple[RaftDriver, Recorder]:
+async def leading(directory: Path, **log: Any) -> tuple[RaftDriver, Recorder]:
     driver, _ = driver_of(directory, **log)
     recorder = Recorder()
     driver.register(recorder)
@@ -335,7 +335,12 @@ def test_a_listener_that_raises_is_a_fault(tmp_path: Path) -> None:
         driver, faults = driver_of(tmp_path)
         driver.register(Broken())
         failed = asyncio.Event()
-        driver._fault_handler = lambda fault: (faults.append(fault), failed.set())[0]
+
+        def note(fault: BaseException) -> None:
+            faults.append(fault)
+            failed.set()
+
+        driver._fault_handler = note
         driver.start()
         await failed.wait()
         assert [str(fault) for fault in faults] == ["cannot apply"]
@@ -383,7 +388,7 @@ FEATURE = ApiMessageAndVersion(FeatureLevelRecord(name="metadata.version", featu
 
 
 async def with_image(
-    directory: Path, *, clock: FakeClock | None = None, **log: int
+    directory: Path, *, clock: FakeClock | None = None, **log: Any
 ) -> tuple[RaftDriver, Loading, MetadataSnapshots]:
     driver, _ = driver_of(directory, clock=clock, **log)
     loading = Loading()
@@ -480,7 +485,7 @@ def test_a_snapshot_is_due_after_enough_bytes_or_enough_time(tmp_path: Path) -> 
 
         async def publish(byte_count: int) -> int:
             manifest = LoaderManifest(image.provenance, False, 1, byte_count)
-            generator.publish(None, image, manifest)  # type: ignore[arg-type]
+            generator.publish(None, image, manifest)
             await generator.close()
             return len(saved)
 
@@ -513,7 +518,7 @@ def test_what_is_committed_while_a_snapshot_is_written_gets_one_of_its_own(tmp_p
 
         generator = SnapshotGenerator(Snapshots(driver), driver, max_bytes=1, max_interval_ms=0)
         for image in images:
-            generator.publish(None, image, LoaderManifest(image.provenance, False, 1, 100))  # type: ignore[arg-type]
+            generator.publish(None, image, LoaderManifest(image.provenance, False, 1, 100))
         await asyncio.wait_for(both.wait(), 10)
         await generator.close()
         assert saved == [images[0], images[2]]
@@ -529,13 +534,13 @@ def test_no_snapshot_is_made_before_there_is_a_metadata_version(
         driver, loading, snapshots = await with_image(tmp_path)
         generator = SnapshotGenerator(snapshots, driver, max_bytes=1, max_interval_ms=0)
         early = LoaderManifest(MetadataImage.EMPTY.provenance, False, 1, 100)
-        generator.publish(None, MetadataImage.EMPTY, early)  # type: ignore[arg-type]
+        generator.publish(None, MetadataImage.EMPTY, early)
         await generator.close()
         assert not driver.log.snapshots
         assert not caplog.text
         await driver.append([FEATURE])
         image = loading.loader.image
-        generator.publish(None, image, LoaderManifest(image.provenance, False, 1, 0))  # type: ignore[arg-type]
+        generator.publish(None, image, LoaderManifest(image.provenance, False, 1, 0))
         await generator.close()
         assert len(driver.log.snapshots) == 1
         await driver.close()
@@ -552,7 +557,7 @@ def test_a_snapshot_that_can_not_be_written_is_reported_and_the_node_goes_on(
         await driver.append([FEATURE])
         (tmp_path / "__cluster_metadata-0").rename(tmp_path / "away")
         manifest = LoaderManifest(loading.loader.image.provenance, False, 1, 100)
-        generator.publish(None, loading.loader.image, manifest)  # type: ignore[arg-type]
+        generator.publish(None, loading.loader.image, manifest)
         await generator.close()
         assert "a metadata snapshot could not be written" in caplog.text
         (tmp_path / "away").rename(tmp_path / "__cluster_metadata-0")

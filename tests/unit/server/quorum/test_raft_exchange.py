@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,7 +88,7 @@ class Member:
         self.faults.append(fault)
         self.changed.set()
 
-    def handle_commit(self, batches: list[CommittedBatch]) -> None:
+    def handle_commit(self, batches: Sequence[CommittedBatch]) -> None:
         self.loader.handle_commit(batches)
         self.changed.set()
 

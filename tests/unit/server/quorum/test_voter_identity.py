@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.common.uuid import Uuid
+from barnabas.protocol.records.leader_change_message import LeaderChangeMessage
+from barnabas.protocol.records.voters_record import VotersRecord
 from barnabas.raft.control_records import build_control_batch, leader_change, voters_record
 from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.ready import AppendedBatch
@@ -44,7 +46,7 @@ def make(folder: Path, formatted: VoterSet, begun: VoterSet) -> Path:
     SnapshotWriter(
         raw, last_contained_log_timestamp=0, now_ms=0, serde=MetadataRecordSerde(), kraft_version=1, voters=formatted
     ).freeze()
-    records = [leader_change(1, begun.keys, begun.keys), voters_record(begun)]
+    records: list[LeaderChangeMessage | VotersRecord] = [leader_change(1, begun.keys, begun.keys), voters_record(begun)]
     data = build_control_batch(records, base_offset=0, leader_epoch=1, timestamp_ms=0)
     log.append(AppendedBatch(base_offset=0, last_offset=1, epoch=1, timestamp_ms=0, data=data, is_control=True))
     log.close()

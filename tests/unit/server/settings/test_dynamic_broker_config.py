@@ -265,7 +265,7 @@ def test_users_of_plain_change_without_a_restart() -> None:
     users = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="{}";'
     config, name = sasl_config(users.format("old")), "listener.name.sasl.plain.sasl.jaas.config"
     clock: Any = SimpleNamespace(now_ms=lambda: 0)
-    sasl = sasl_listener(config, "SASL", credentials=SimpleNamespace(), clock=clock)  # type: ignore[arg-type]
+    sasl = sasl_listener(config, "SASL", credentials=SimpleNamespace(), clock=clock)
     security = ListenerSecurity("SASL", "SASL_PLAINTEXT", principal_builder=DefaultPrincipalBuilder(), sasl=sasl)
     node = Node(config, ListenerEffect(security))
 

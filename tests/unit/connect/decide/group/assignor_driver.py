@@ -117,7 +117,7 @@ class AssignorDriver:
             assert not set(assignment.tasks) & set(has.tasks)
             assert set(assignment.revoked_connectors) <= set(has.connectors)
             assert set(assignment.revoked_tasks) <= set(has.tasks)
-            new = {*assignment.connectors, *assignment.tasks}
+            new: set[Item] = {*assignment.connectors, *assignment.tasks}
             assert not new & given
             assert new <= self.configured
             given |= new

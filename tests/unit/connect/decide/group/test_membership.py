@@ -324,7 +324,7 @@ def answer_with(worker: Worker, group: MemoryGroup, api_key: ApiKey, code: Error
         else:
             handle(who, request, answer)
 
-    group._handle = refuse  # type: ignore[method-assign]
+    group._handle = refuse  # type: ignore[method-assign, assignment]
 
 
 @pytest.mark.parametrize("api_key", [ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT])

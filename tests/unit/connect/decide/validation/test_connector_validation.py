@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ def without_extras(answer: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def errors_of(config: dict[str, str | None], checks: ConnectorValidation | None = None) -> dict[str, list[str]]:
+def errors_of(config: Mapping[str, str | None], checks: ConnectorValidation | None = None) -> dict[str, list[str]]:
     infos = (checks or validation()).validate(config)
     errors: dict[str, list[str]] = {}
     for each in infos.configs:
