@@ -26,14 +26,14 @@ class World:
         self.cut: set[frozenset[str]] = set()
         """Pairs of names that can't reach each other; "brokers" is one of them."""
         self.failures: list[BaseException] = []
-        """What must not happen and was raised where it reaches nobody, in a background task."""
+        """Errors of background tasks, which no caller receives."""
 
     @property
     def now_ms(self) -> float:
         return self.loop.now_s * 1000
 
     def after(self, delay_ms: float, what: Callable[[], object]) -> None:
-        """In nobody's life: it happens whoever dies meanwhile."""
+        """It happens even if the worker that asks for it dies before."""
         self.loop.call_later(max(0.0, delay_ms) / 1000, what, context=Context())
 
     async def pause(self, delay_ms: float) -> None:
