@@ -80,7 +80,7 @@ class BatchQueues(Generic[B]):
         size = 0
         for partition in partitions:
             queue = self._queues[partition]
-            if not self._is_ready(queue, now):
+            if queue.producer is None or not self._is_ready(queue, now):
                 continue
             batch = queue.batches[0]
             if drained and size + batch.size > self._config.max_request_size:

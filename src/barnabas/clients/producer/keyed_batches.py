@@ -10,8 +10,8 @@ import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.clients.producer.batch import Batch
-from barnabas.clients.producer.batch_queues import BatchQueue, BatchQueues
-from barnabas.protocol.record_batch import BATCH_HEADER_SIZE, NO_SEQUENCE
+from barnabas.clients.producer.batch_queues import BatchQueues
+from barnabas.protocol.record_batch import BATCH_HEADER_SIZE
 from barnabas.protocol.record_batch_builder import encode_record
 
 if TYPE_CHECKING:
@@ -66,18 +66,21 @@ class KeyedBatch(Batch):
     def __init__(self, partition: int, created_s: float, records: Sequence[KeyedRecord]) -> None:
         super().__init__(partition, created_s, records[0].timestamp_ms)
         self.records: list[KeyedRecord] = []
-        self.extend(records)
+        self.extend(records, sum(record.size_max for record in records))
 
-    def extend(self, records: Sequence[KeyedRecord]) -> None:
+    def extend(self, records: Sequence[KeyedRecord], size: int) -> None:
         self.records += records
-        self._count()
+        self.count += len(records)
+        self.size += size
 
     def is_wanted(self) -> bool:
         return any(not record.call.done.done() for record in self.records)
 
-    def leave_out(self, call: ProduceCall) -> None:
-        self.records = [record for record in self.records if record.call is not call]
-        self._count()
+    def leave_out_ended(self) -> None:
+        """Without the records of calls that wait no more."""
+        self.records = [record for record in self.records if not record.call.done.done()]
+        self.count = len(self.records)
+        self.size = BATCH_HEADER_SIZE + sum(record.size_max for record in self.records)
 
     def delivered(self) -> None:
         for step, record in enumerate(self.records):
@@ -100,10 +103,6 @@ class KeyedBatch(Batch):
         second.sequence = (self.sequence + middle) % (1 << 31)
         return first, second
 
-    def _count(self) -> None:
-        self.count = len(self.records)
-        self.size = BATCH_HEADER_SIZE + sum(record.size_max for record in self.records)
-
     def _take_records(self) -> bytes:
         self._base_timestamp = self.records[0].timestamp_ms
         self._max_timestamp = max(record.timestamp_ms for record in self.records)
@@ -118,6 +117,8 @@ class KeyedAccumulator(BatchQueues[KeyedBatch]):
 
     def __init__(self, partitions: Iterable[int], config: ProducerConfig) -> None:
         super().__init__(partitions, config, producer=None)
+        self._ended: set[int] = set()
+        """Partitions with records of calls that have ended."""
         self._limits: dict[int, int] = {}
         """The bytes of a batch, for partitions that refused larger ones."""
 
@@ -125,11 +126,11 @@ class KeyedAccumulator(BatchQueues[KeyedBatch]):
         """Add the records of one call for the partition."""
         queue = self._queues[partition]
         limit = self._limits.get(partition, self._batch_limit)
-        for group in _groups(records, limit):
-            size = sum(record.size_max for record in group)
+        self._leave_out_ended((partition,))
+        for group, size in _groups(records, limit):
             batch = queue.batches[-1] if queue.batches else None
             if batch is not None and not batch.attempts and not batch.is_full and batch.size + size <= limit:
-                batch.extend(group)
+                batch.extend(group, size)
             else:
                 batch = KeyedBatch(partition, now, group)
                 queue.batches.append(batch)
@@ -147,36 +148,49 @@ class KeyedAccumulator(BatchQueues[KeyedBatch]):
             self.buffered_bytes += half.size
             self.waiting += half.count
 
-    def withdraw(self, call: ProduceCall, partitions: Iterable[int]) -> None:
-        """The call waits no more. What was not sent is left out; what was, and concerns no other call, is given up."""
-        for partition in partitions:
+    def drain(self, partitions: Iterable[int], now: float) -> list[KeyedBatch]:
+        self._leave_out_ended(partitions)
+        return super().drain(partitions, now)
+
+    def withdraw(self, partitions: Iterable[int]) -> None:
+        """A call with records for these partitions waits no more.
+
+        What was not sent is left out. A batch that was, and that no other call waits for, is given up.
+        """
+        self._ended.update(partitions)
+
+    def _leave_out_ended(self, partitions: Iterable[int]) -> None:
+        """Once for all calls that have ended since: thousands may end at the same time."""
+        if not self._ended:
+            return
+        for partition in self._ended.intersection(partitions):
+            self._ended.discard(partition)
             queue = self._queues[partition]
             for batch in list(queue.batches):
-                if not batch.attempts:
-                    self._leave_out(queue, batch, call)
-                elif not batch.is_wanted():
-                    self._remove(queue, batch)
-                    if batch.sequence != NO_SEQUENCE:
+                if batch.attempts:
+                    if not batch.is_wanted():
+                        self._remove(queue, batch)
                         self.forget_producer(partition)
-
-    def _leave_out(self, queue: BatchQueue[KeyedBatch], batch: KeyedBatch, call: ProduceCall) -> None:
-        size, count = batch.size, batch.count
-        batch.leave_out(call)
-        if batch.count:
-            self._add(queue, batch.size - size, batch.count - count)
-        else:
-            queue.batches.remove(batch)
-            self._add(queue, -size, -count)
+                    continue
+                size, count = batch.size, batch.count
+                batch.leave_out_ended()
+                if not batch.count:
+                    queue.batches.remove(batch)
+                    batch.size = 0
+                self._add(queue, batch.size - size, batch.count - count)
 
 
-def _groups(records: Sequence[KeyedRecord], limit: int) -> list[list[KeyedRecord]]:
-    """Pieces that fit a batch of so many bytes each; a larger record is alone."""
-    groups: list[list[KeyedRecord]] = []
+def _groups(records: Sequence[KeyedRecord], limit: int) -> list[tuple[list[KeyedRecord], int]]:
+    """Pieces that fit a batch of so many bytes each, with the bytes of each; a larger record is alone."""
+    groups: list[tuple[list[KeyedRecord], int]] = []
+    group: list[KeyedRecord] = []
     size = 0
     for record in records:
-        if not groups or size + record.size_max > limit:
-            groups.append([])
-            size = BATCH_HEADER_SIZE
-        groups[-1].append(record)
-        size += record.size_max
+        added = record.size_max
+        if group and BATCH_HEADER_SIZE + size + added > limit:
+            groups.append((group, size))
+            group, size = [], 0
+        group.append(record)
+        size += added
+    groups.append((group, size))
     return groups

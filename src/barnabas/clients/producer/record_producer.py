@@ -164,7 +164,7 @@ class _Running:
         self._calls.discard(call)
         call.done.cancel()  # Nothing happens to one that has ended.
         if call.done.cancelled() or call.done.exception() is not None:
-            self._accumulator.withdraw(call, by_partition)
+            self._accumulator.withdraw(by_partition)
 
     def fail(self, error: Exception) -> None:
         for call in list(self._calls):

@@ -113,9 +113,9 @@ def test_what_a_call_has_not_sent_is_left_out_when_it_ends(loop: asyncio.Abstrac
     append(made, kept, b"1")
     append(made, ended, b"2", b"3")
     ended.done.cancel()
-    made.withdraw(ended, [0])
-    assert made.waiting == 1
+    made.withdraw([0])
     batch = drain(made)
+    assert made.waiting == 1
     assert values(batch) == [b"1"]
     made.finish(batch)
     assert (made.waiting, made.buffered_bytes, made._queues[0].queued_bytes) == (0, 0, 0)
@@ -130,7 +130,8 @@ def test_a_batch_that_was_sent_for_an_ended_call_alone_is_dropped_with_its_produ
     append(made, call, b"1")
     made.requeue(drain(made), 0.0)
     call.done.cancel()
-    made.withdraw(call, [0])
+    made.withdraw([0])
+    assert made.drain([0], 0.0) == []
     assert (made.waiting, made.unassigned, made.producer_of(0)) == (0, {0}, NO_PRODUCER)
 
 
@@ -156,3 +157,12 @@ def test_without_a_producer_a_batch_has_no_sequence(loop: asyncio.AbstractEventL
     made = accumulator()
     append(made, in_loop(loop, 1), b"1")
     assert view(drain(made), NO_PRODUCER).base_sequence == -1
+
+
+def test_nothing_goes_to_a_partition_without_a_producer(loop: asyncio.AbstractEventLoop) -> None:
+    made = KeyedAccumulator([0], ProducerConfig(linger_s=0.0))
+    append(made, in_loop(loop, 1), b"1")
+    assert made.has_ready([0], 0.0)
+    assert made.drain([0], 0.0) == []
+    made.assign_producer(made.assignable(), FIRST)
+    assert values(drain(made)) == [b"1"]
