@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from barnabas.cli.arguments.properties_arguments import UsageError, parse_arguments
+from barnabas.cli.output.exit_status import USAGE_ERROR
 from barnabas.server.settings.node_config import NodeConfig, load_node_config
 from barnabas.server.settings.problem import InvalidSettings
 
@@ -26,12 +28,6 @@ Run a Kafka broker and controller in this process, until SIGTERM or Ctrl-C.
 Every setting that is wrong, unknown or not supported is named before anything is written.
 'barnabas configs show <name>' tells what a setting means and whether it is supported.
 """
-
-USAGE_ERROR = 2
-
-
-class UsageError(ValueError):
-    """The arguments don't make sense; the message says which."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -53,28 +49,6 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"barnabas node: can't read {path}: {error.strerror}\n")
         return 1
     return _run(config)
-
-
-def parse_arguments(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The file, if any, and the overrides in their order; raises UsageError."""
-    path: str | None = None
-    overrides: list[str] = []
-    rest = iter(arguments)
-    for argument in rest:
-        if argument == "--override":
-            try:
-                overrides.append(next(rest))
-            except StopIteration:
-                raise UsageError("--override needs key=value after it") from None
-        elif argument.startswith("--override="):
-            overrides.append(argument.removeprefix("--override="))
-        elif argument.startswith("-"):
-            raise UsageError(f"{argument} is not an option: there are --override key=value and --help")
-        elif path is not None:
-            raise UsageError(f"{argument}: only one file can be given, and {path} is one already")
-        else:
-            path = argument
-    return path, overrides
 
 
 def _run(config: NodeConfig) -> int:

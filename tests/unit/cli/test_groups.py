@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.cli.arguments.time_options import parse_datetime, parse_duration
 from barnabas.cli.groups.command import main
-from barnabas.cli.groups.offset_reset import parse_datetime, parse_duration
 from barnabas.clients.admin import (
     GroupDescription,
     GroupListing,

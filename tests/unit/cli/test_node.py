@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli import node
+from barnabas.cli.arguments.properties_arguments import parse_arguments
 from barnabas.server.settings.node_config import NodeConfig
 
 
@@ -33,7 +34,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[NodeConfig]:
     ],
 )
 def test_arguments_are_kafkas(arguments: list[str], expected: tuple[str | None, list[str]]) -> None:
-    assert node.parse_arguments(arguments) == expected
+    assert parse_arguments(arguments) == expected
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_reading_a_configuration_loads_nothing_that_a_start_can_do_without() -> None:
     code = (
-        "import sys; from barnabas.cli.node import parse_arguments, load_node_config; load_node_config(None);"
+        "import sys; from barnabas.cli.node import load_node_config; load_node_config(None);"
         "heavy = {'argparse', 'asyncio', 'cyclopts', 'dataclasses', 'difflib', 'inspect', 'rich', 'typing_extensions'};"
         "docs = {m for m in sys.modules if m.endswith('config_docs')};"
         "print(sorted(heavy & set(sys.modules) | docs))"

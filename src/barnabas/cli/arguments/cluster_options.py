@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Group, Parameter
 from cyclopts.validators import Number
 
+from barnabas.cli.arguments.properties_arguments import UsageError
 from barnabas.cli.output.advice import UnknownName, problem_of
 from barnabas.cli.output.answer import Answer
 
@@ -43,10 +44,6 @@ Count = Annotated[int, Parameter(validator=Number(gte=1, lte=2**31 - 1))]
 NodeId = Annotated[int, Parameter(validator=Number(gte=0, lte=2**31 - 1))]
 Long = Annotated[int, Parameter(validator=Number(gte=-(2**63), lte=2**63 - 1))]
 _ANSWER = Group("Cluster and answer", sort_key=90)
-
-
-class UsageError(Exception):
-    """An argument can't be meant; the message says what can."""
 
 
 @Parameter(name="*", group=Group("Answer", sort_key=90))

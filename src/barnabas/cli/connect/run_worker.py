@@ -10,6 +10,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.cli.arguments.properties_arguments import UsageError, parse_arguments
+from barnabas.cli.output.exit_status import USAGE_ERROR
+
 if TYPE_CHECKING:
     from barnabas.connect.settings.worker_config import WorkerConfig
 
@@ -27,8 +30,6 @@ Every setting that is wrong, unknown or not supported is named before anything i
 Workers with the same group.id share their connectors; Kafka's own workers may be among them.
 """
 
-USAGE_ERROR = 2
-
 _UMASK = 0o027
 """Checkpoints, logs and what tasks write are for the worker's user and group; a stricter umask stays."""
 
@@ -38,8 +39,6 @@ def main(arguments: Sequence[str]) -> int:
     if any(argument in ("--help", "-h") for argument in arguments):
         sys.stdout.write(HELP)
         return 0
-    from barnabas.cli.node import UsageError, parse_arguments
-
     try:
         path, overrides = parse_arguments(arguments)
     except UsageError as error:

@@ -5,25 +5,16 @@ An offset outside of what a partition holds becomes the nearest that it holds, a
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from barnabas.cli.arguments.cluster_options import UsageError
-from barnabas.cli.output.advice import UnknownName, nearest
 from barnabas.common.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, OffsetAndMetadata
 
-__all__ = ["Topics", "Way", "meant_partitions", "parse_datetime", "parse_duration", "parse_topics", "wanted_offsets"]
-
-Topics = list[tuple[str, list[int] | None]]
-_DURATION = re.compile(
-    r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
-)
+__all__ = ["Way", "wanted_offsets"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,60 +27,6 @@ class Way:
     kind: str
     number: int = 0
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
-
-
-def parse_topics(texts: Iterable[str] | None) -> Topics:
-    """``orders`` or ``orders:0,2``. Raises UsageError."""
-    found: Topics = []
-    for text in texts or ():
-        name, colon, partitions = text.partition(":")
-        try:
-            found.append((name, [int(part) for part in partitions.split(",")] if colon else None))
-        except ValueError:
-            raise UsageError(f"--topic {text}: partitions are written as in {name}:0,2") from None
-    return found
-
-
-def parse_datetime(text: str, option: str = "--to-datetime") -> int:
-    """Milliseconds since 1970. Without a zone it is UTC, as in Kafka's tool. Raises UsageError."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"{option} {text}: write it as in 2026-01-31T12:30:00.000, with +01:00 for a zone") from None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
-def parse_duration(text: str) -> timedelta:
-    """Raises UsageError."""
-    match = _DURATION.fullmatch(text)
-    parts = {unit: float(value) for unit, value in match.groupdict().items() if value} if match else {}
-    if not parts:
-        raise UsageError(f"--by-duration {text}: write it as in P7D, PT12H or P1DT2H30M")
-    return timedelta(**parts)
-
-
-async def meant_partitions(
-    admin: AdminClient, topics: Topics, committed: Iterable[TopicPartition], *, all_topics: bool
-) -> list[TopicPartition]:
-    """Those that are named; with ``all_topics`` those that the group has offsets of. Raises UnknownName."""
-    if all_topics:
-        return sorted(committed)
-    whole = [name for name, partitions in topics if partitions is None]
-    counts: dict[str, int] = {}
-    if whole:
-        described = await admin.describe_topics(whole)
-        for name in described.errors:
-            known = [each.name async for each in admin.list_topics(include_internal=True)]
-            near = nearest(str(name), known)
-            raise UnknownName(str(name), "there is no topic of this name that you may see", near)
-        counts = {topic.name: len(topic.partitions) for topic in described.values.values()}
-    return sorted(
-        {
-            TopicPartition(name, partition)
-            for name, partitions in topics
-            for partition in (range(counts[name]) if partitions is None else partitions)
-        }
-    )
 
 
 async def wanted_offsets(

@@ -6,18 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.cli.arguments.cluster_options import ChangeOptions, Flag, Long, UsageError
-from barnabas.cli.groups.offset_reset import (
-    Topics,
-    Way,
-    meant_partitions,
-    parse_datetime,
-    parse_duration,
-    parse_topics,
-    wanted_offsets,
-)
+from barnabas.cli.arguments.partition_selection import Topics, is_meant, meant_partitions, parse_topics
+from barnabas.cli.arguments.time_options import parse_datetime, parse_duration
+from barnabas.cli.groups.offset_reset import Way, wanted_offsets
 from barnabas.cli.groups.offsets_file import Plan, read_plan, written_plan
 from barnabas.cli.groups.tables import STOP, chosen_groups, group_names
-from barnabas.cli.moves.reassignment_arguments import is_meant
 from barnabas.cli.output.advice import nearest, problem_of, problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.common.error_code import ErrorCode

@@ -10,20 +10,18 @@ from barnabas.cli.arguments.cluster_options import ClusterOptions, Flag, UsageEr
 from barnabas.cli.log_dirs.move import move
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer, Problem
-from barnabas.cli.output.table import Sheet
+from barnabas.cli.output.table import Sheet, size_of
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, LogDirDescription
 
-__all__ = ["app", "main", "size_of"]
+__all__ = ["app", "main"]
 
 app = cluster_app(
     "log-dirs", "Show the log directories of brokers, how much is in them, and move replicas between them."
 )
 main = main_of(app)
 app.command(move)
-
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @app.command
@@ -122,16 +120,6 @@ def _size(count: int | None, in_bytes: bool) -> str:
     if count is None:
         return ""
     return str(count) if in_bytes else size_of(count)
-
-
-def size_of(count: int) -> str:
-    """As people read it: 1.5 GiB."""
-    size = float(count)
-    for unit in _UNITS:
-        if size < 1024 or unit == _UNITS[-1]:
-            break
-        size /= 1024
-    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
 def _document(broker: int, path: str, each: LogDirDescription) -> dict[str, Any]:

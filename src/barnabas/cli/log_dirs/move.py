@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.arguments.cluster_options import ChangeOptions, Flag, NodeId, UsageError
+from barnabas.cli.arguments.partition_selection import is_meant, parse_topics
 from barnabas.cli.arguments.topic_selection import topic_names
-from barnabas.cli.groups.offset_reset import parse_topics
-from barnabas.cli.moves.reassignment_arguments import is_meant
 from barnabas.cli.output.advice import UnknownName, nearest, problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.output.progress import showing
@@ -18,7 +17,7 @@ from barnabas.common.topic_name import topic_name_problem
 from barnabas.common.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.cli.groups.offset_reset import Topics
+    from barnabas.cli.arguments.partition_selection import Topics
     from barnabas.clients.admin import AdminClient, LogDirDescription, TopicPartitionReplica
 
 __all__ = ["move"]

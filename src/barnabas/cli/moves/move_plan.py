@@ -9,11 +9,10 @@ from functools import cached_property
 from typing import Any
 
 from barnabas.cli.arguments.partition_files import moves_document
-from barnabas.cli.log_dirs.command import size_of
 from barnabas.cli.moves.cluster_survey import Survey
 from barnabas.cli.moves.reassignment import ids
 from barnabas.cli.output.answer import Problem
-from barnabas.cli.output.table import Sheet
+from barnabas.cli.output.table import Sheet, size_of
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.placement.cluster_model import Move
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Group, Parameter
 
 from barnabas.cli.arguments.cluster_options import ChangeOptions, Count, Flag, Long, running_command
-from barnabas.cli.moves.reassignment_arguments import broker_ids, parse_rates
+from barnabas.cli.arguments.partition_selection import broker_ids
+from barnabas.cli.moves.reassignment_arguments import parse_rates
 from barnabas.cli.output.advice import problem_of, problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.output.table import show

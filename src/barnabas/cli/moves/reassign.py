@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Count, Flag, Long, UsageError
 from barnabas.cli.arguments.partition_files import Move, moves_document
+from barnabas.cli.arguments.partition_selection import is_meant
 from barnabas.cli.moves.reassignment import (
     ALTER,
     Rates,
@@ -23,7 +24,7 @@ from barnabas.cli.moves.reassignment import (
     throttles,
     unthrottle,
 )
-from barnabas.cli.moves.reassignment_arguments import is_meant, parse_rates, wanted_of
+from barnabas.cli.moves.reassignment_arguments import parse_rates, wanted_of
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.output.table import Sheet

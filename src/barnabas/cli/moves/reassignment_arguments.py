@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.cli.arguments.cluster_options import UsageError
 from barnabas.cli.arguments.partition_files import Move, read_moves, read_topics
-from barnabas.cli.groups.offset_reset import Topics, parse_topics
+from barnabas.cli.arguments.partition_selection import Topics, broker_ids, is_meant, parse_topics
+from barnabas.cli.moves.reassignment import Rates
 from barnabas.cli.output.advice import UnknownName
 from barnabas.common.topic_name import topic_name_problem
 from barnabas.common.topic_partition import TopicPartition
@@ -16,7 +17,7 @@ from barnabas.common.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from barnabas.cli.moves.reassignment import Rates, Stage
 
-__all__ = ["Wanted", "broker_ids", "is_meant", "parse_rates", "wanted_of"]
+__all__ = ["Wanted", "parse_rates", "wanted_of"]
 
 _RATE_MIN = 1024
 
@@ -114,8 +115,6 @@ def wanted_of(
 
 
 def parse_rates(between_brokers: int | None, between_directories: int | None) -> Rates:
-    from barnabas.cli.moves.reassignment import Rates
-
     for option, rate in (
         ("--throttle", between_brokers),
         ("--replica-alter-log-dirs-throttle", between_directories),
@@ -125,27 +124,9 @@ def parse_rates(between_brokers: int | None, between_directories: int | None) ->
     return Rates(between_brokers, between_directories)
 
 
-def is_meant(partition: TopicPartition, topics: Topics) -> bool:
-    return any(
-        partition.topic == name and (numbers is None or partition.partition in numbers) for name, numbers in topics
-    )
-
-
 def _settled(stage: Stage, partition: TopicPartition) -> tuple[int, ...]:
     """Where a partition is, or is going to be."""
     going = stage.under_way.get(partition)
     if going is None:
         return stage.replicas[partition]
     return tuple(each for each in going.replicas if each not in going.removing_replicas)
-
-
-def broker_ids(text: str | None, option: str) -> tuple[int, ...] | None:
-    if text is None:
-        return None
-    try:
-        found = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise UsageError(f"{option} {text}: write ids of brokers with commas between, as in 1,2") from None
-    if len(set(found)) < len(found):
-        raise UsageError(f"{option} {text}: a broker is there twice")
-    return found

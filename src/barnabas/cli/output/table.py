@@ -12,7 +12,9 @@ from collections.abc import Sequence
 
 from barnabas.common.printable import printable
 
-__all__ = ["Sheet", "show"]
+__all__ = ["Sheet", "show", "size_of"]
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 _LINES_BESIDE_ROWS = 6
 
@@ -76,3 +78,13 @@ def _show_on_terminal(sheet: Sheet) -> None:
             console.print(table)
     else:
         console.print(table)
+
+
+def size_of(count: int) -> str:
+    """As people read it: 1.5 GiB."""
+    size = float(count)
+    for unit in _UNITS:
+        if size < 1024 or unit == _UNITS[-1]:
+            break
+        size /= 1024
+    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NoReturn
 
+from barnabas.cli.output.exit_status import USAGE_ERROR
 from barnabas.storage.metadata_point_in_time import Moment
 
 __all__ = ["HELP", "ShellArguments", "parse_arguments"]
 
-USAGE_ERROR = 2
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _USAGE = """\

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.arguments.cluster_options import ClusterOptions, Flag, UsageError
+from barnabas.cli.arguments.time_options import parse_datetime
 from barnabas.cli.arguments.topic_selection import parse_partitions, select_topics
-from barnabas.cli.groups.offset_reset import parse_datetime
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer
 from barnabas.cli.output.progress import in_steps

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.arguments.cluster_options import ChangeOptions, Flag, Long, NodeId, UsageError
 from barnabas.cli.arguments.partition_files import read_offsets, read_partitions
+from barnabas.cli.arguments.partition_selection import Topics, parse_topics
 from barnabas.cli.arguments.topic_selection import topic_names
-from barnabas.cli.groups.offset_reset import Topics, parse_topics
 from barnabas.cli.output.advice import UnknownName, nearest, problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.common.error_code import ErrorCode

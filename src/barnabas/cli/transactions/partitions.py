@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.cli.arguments.cluster_options import UsageError
+from barnabas.cli.arguments.partition_selection import parse_topics
 from barnabas.cli.arguments.topic_selection import topic_names
-from barnabas.cli.groups.offset_reset import parse_topics
 from barnabas.cli.output.advice import UnknownName, nearest
 from barnabas.common.topic_name import topic_name_problem
 from barnabas.common.topic_partition import TopicPartition

@@ -1,0 +1,72 @@
+"""Partitions and brokers as a command line names them: ``orders``, ``orders:0,2``, and ``1,2`` for brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from barnabas.cli.arguments.cluster_options import UsageError
+from barnabas.cli.output.advice import UnknownName, nearest
+from barnabas.common.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient
+
+__all__ = ["Topics", "broker_ids", "is_meant", "meant_partitions", "parse_topics"]
+
+Topics = list[tuple[str, list[int] | None]]
+"""Names of topics, each with partitions, or None for all of them."""
+
+
+def parse_topics(texts: Iterable[str] | None) -> Topics:
+    """``orders`` or ``orders:0,2``. Raises UsageError."""
+    found: Topics = []
+    for text in texts or ():
+        name, colon, partitions = text.partition(":")
+        try:
+            found.append((name, [int(part) for part in partitions.split(",")] if colon else None))
+        except ValueError:
+            raise UsageError(f"--topic {text}: partitions are written as in {name}:0,2") from None
+    return found
+
+
+def is_meant(partition: TopicPartition, topics: Topics) -> bool:
+    return any(
+        partition.topic == name and (numbers is None or partition.partition in numbers) for name, numbers in topics
+    )
+
+
+async def meant_partitions(
+    admin: AdminClient, topics: Topics, committed: Iterable[TopicPartition], *, all_topics: bool
+) -> list[TopicPartition]:
+    """Those that are named; with ``all_topics`` those that the group has offsets of. Raises UnknownName."""
+    if all_topics:
+        return sorted(committed)
+    whole = [name for name, partitions in topics if partitions is None]
+    counts: dict[str, int] = {}
+    if whole:
+        described = await admin.describe_topics(whole)
+        for name in described.errors:
+            known = [each.name async for each in admin.list_topics(include_internal=True)]
+            near = nearest(str(name), known)
+            raise UnknownName(str(name), "there is no topic of this name that you may see", near)
+        counts = {topic.name: len(topic.partitions) for topic in described.values.values()}
+    return sorted(
+        {
+            TopicPartition(name, partition)
+            for name, partitions in topics
+            for partition in (range(counts[name]) if partitions is None else partitions)
+        }
+    )
+
+
+def broker_ids(text: str | None, option: str) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        found = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(f"{option} {text}: write ids of brokers with commas between, as in 1,2") from None
+    if len(set(found)) < len(found):
+        raise UsageError(f"{option} {text}: a broker is there twice")
+    return found

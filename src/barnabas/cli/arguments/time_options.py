@@ -1,0 +1,32 @@
+"""Points in time and durations as options have them, in the forms of Kafka's tools."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from barnabas.cli.arguments.cluster_options import UsageError
+
+__all__ = ["parse_datetime", "parse_duration"]
+
+_DURATION = re.compile(
+    r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
+)
+
+
+def parse_datetime(text: str, option: str = "--to-datetime") -> int:
+    """Milliseconds since 1970. Without a zone it is UTC, as in Kafka's tool. Raises UsageError."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{option} {text}: write it as in 2026-01-31T12:30:00.000, with +01:00 for a zone") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def parse_duration(text: str) -> timedelta:
+    """Raises UsageError."""
+    match = _DURATION.fullmatch(text)
+    parts = {unit: float(value) for unit, value in match.groupdict().items() if value} if match else {}
+    if not parts:
+        raise UsageError(f"--by-duration {text}: write it as in P7D, PT12H or P1DT2H30M")
+    return timedelta(**parts)
