@@ -325,7 +325,7 @@ def _created(name: str, settings: Mapping[str, str]) -> Change:
     return Change("connector", name, "created", settings["connector.class"], {"config": dict(settings)})
 
 
-def _changed(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+def _changed(name: str, before: Mapping[str, Any], after: Mapping[str, object]) -> list[Change]:
     """A change for each setting that is not what it was."""
     changes = []
     for key in sorted(before.keys() | after.keys()):

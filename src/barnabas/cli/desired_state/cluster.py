@@ -167,7 +167,7 @@ async def _users(admin: AdminClient, scope: Scope) -> dict[Credential, int | Non
 
 async def perform(
     admin: AdminClient, step: Step, passwords: Mapping[Credential, str], *, wait: bool = False
-) -> Mapping[Any, AdminError]:
+) -> Mapping[object, AdminError]:
     """Make a step; what could not be made, with why. With ``wait`` every live broker shows it, and what came before."""
     work = {
         StepKind.CREATE_ACLS: _create_acls,
@@ -193,7 +193,7 @@ async def _delete_acls(admin: AdminClient, step: Step, wait: bool) -> Mapping[An
     return (await admin.delete_acls(filters, wait=wait)).errors
 
 
-async def _delete_topics(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
+async def _delete_topics(admin: AdminClient, step: Step, wait: bool) -> Mapping[object, AdminError]:
     results = await admin.delete_topics([each.name for each in step.changes if isinstance(each, Deletion)], wait=wait)
     # An earlier answer may have been lost.
     return {name: error for name, error in results.errors.items() if not isinstance(error, UnknownTopicOrPartition)}

@@ -54,7 +54,7 @@ async def verified_answer(admin: AdminClient, wanted: Wanted, *, frees: bool, dr
     problems += more
     sheet.drop_last_column_if_empty()
     notes = [f"replica {name} is {state}" for name, state in directories.items()]
-    document: dict[str, Any] = {"dry_run": dry_run, "partitions": documents, "changes": []}
+    document: dict[str, object] = {"dry_run": dry_run, "partitions": documents, "changes": []}
     if not counts[_MOVING] and frees and not stage.under_way and not stage.problems:
         changes, failed = await unthrottle(admin, wanted.topic_names, dry_run=dry_run)
         problems += failed
@@ -143,7 +143,7 @@ def _elsewhere(partition: TopicPartition, now: tuple[int, ...], wanted: Any) -> 
 
 async def _future_replicas(
     admin: AdminClient, moves: Mapping[TopicPartition, Move]
-) -> tuple[dict[Any, tuple[str, bool]], dict[Any, str]]:
+) -> tuple[dict[Any, tuple[str, bool]], dict[object, str]]:
     """Of the replicas whose directory is said: those that still are copied to another, and where each one is."""
     wanted = {
         TopicPartitionReplica(partition.topic, partition.partition, broker): path
@@ -153,8 +153,8 @@ async def _future_replicas(
     if not wanted:
         return {}, {}
     found = await admin.describe_log_dirs(sorted({each.broker_id for each in wanted}), partitions=moves)
-    moving: dict[Any, tuple[str, bool]] = {}
-    at: dict[Any, str] = {}
+    moving: dict[object, tuple[str, bool]] = {}
+    at: dict[object, str] = {}
     for broker, directories in found.values.items():
         for path, described in directories.items():
             for partition, info in described.replicas.items():

@@ -27,7 +27,7 @@ _NOT_NOW = ("rebalanc", "stale configuration")
 class RequestRefused(Exception):
     """The worker answered with an error. ``message`` is what it said."""
 
-    def __init__(self, status: int, message: str, document: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, status: int, message: str, document: Mapping[str, object] | None = None) -> None:
         super().__init__(f"{message} ({status})")
         self.status = status
         self.message = message
@@ -229,7 +229,9 @@ class ConnectClient:
                     raise
             self.sleep(_PAUSE_S)
 
-    def _ask_once(self, method: str, path: str, query: Mapping[str, str] | Sequence[tuple[str, str]], body: Any) -> Any:
+    def _ask_once(
+        self, method: str, path: str, query: Mapping[str, str] | Sequence[tuple[str, str]], body: Any
+    ) -> object:
         pairs = httpx.QueryParams(list(query.items() if isinstance(query, Mapping) else query))
         try:
             answer = self._client.request(method, self.url + path, params=pairs or None, json=body)

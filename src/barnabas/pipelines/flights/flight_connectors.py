@@ -148,7 +148,7 @@ class FlightConnectors:
         config: Mapping[str, Any] | None = self._ask(lambda: self.client.config(name))
         return config
 
-    def _status(self, name: str) -> Mapping[str, Any] | None:
+    def _status(self, name: str) -> Mapping[str, object] | None:
         status: Mapping[str, Any] | None = self._ask(lambda: self.client.status(name))
         return status
 

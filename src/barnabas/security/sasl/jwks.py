@@ -108,7 +108,7 @@ def _fetch_over_http(url: str) -> bytes:
         raise OSError(str(error) or type(error).__name__) from error
 
 
-def read_key_set(data: bytes) -> list[dict[str, Any]]:
+def read_key_set(data: bytes) -> list[dict[str, object]]:
     """The keys of a JSON Web Key Set as they stand there. Raises UnusableJwks."""
     try:
         document = json.loads(data)
@@ -125,7 +125,7 @@ class _Key:
 
     __slots__ = ("_algorithm", "_curve", "_type", "id", "key")
 
-    def __init__(self, description: dict[str, Any], key: PublicKey) -> None:
+    def __init__(self, description: dict[str, object], key: PublicKey) -> None:
         key_id, algorithm = description.get("kid"), description.get("alg")
         self.id = key_id if isinstance(key_id, str) else None
         self.key = key
@@ -231,7 +231,7 @@ class JsonWebKeys:
             is_due = True
 
 
-def _usable_keys(descriptions: list[dict[str, Any]]) -> tuple[_Key, ...]:
+def _usable_keys(descriptions: list[dict[str, object]]) -> tuple[_Key, ...]:
     keys = []
     for description in descriptions:
         try:
@@ -244,7 +244,7 @@ def _usable_keys(descriptions: list[dict[str, Any]]) -> tuple[_Key, ...]:
     return tuple(keys)
 
 
-def _public_key(description: dict[str, Any]) -> PublicKey | None:
+def _public_key(description: dict[str, object]) -> PublicKey | None:
     """None for a key that is for something else. Raises ValueError, TypeError or KeyError."""
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
