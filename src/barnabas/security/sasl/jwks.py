@@ -16,12 +16,14 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener, url2pathname
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from http.client import HTTPMessage
+    from typing import IO
 
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
@@ -94,7 +96,9 @@ def _fetch_over_http(url: str) -> bytes:
     from http.client import HTTPException
 
     class SameSecurity(HTTPRedirectHandler):
-        def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: str) -> Any:
+        def redirect_request(
+            self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+        ) -> Request | None:
             if req.full_url.lower().startswith("https:") and not newurl.lower().startswith("https:"):
                 raise OSError("it redirects from https to something else")
             return super().redirect_request(req, fp, code, msg, headers, newurl)
