@@ -101,7 +101,7 @@ class _Runtime:
 
     async def _write_batch(self, start: TaskStart, run: str, writer: TopicWriter) -> None:
         partition = {"task": start.task.task}
-        position = self._offsets.source_offset(start.task.connector, partition) or {"next": 0}
+        position: Any = self._offsets.source_offset(start.task.connector, partition) or {"next": 0}
         first = position["next"]
         records = [
             (None, json.dumps({"task": start.task.task, "number": number, "run": run}).encode())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Any
 
 from barnabas.access.acl_text import Resource
 from barnabas.access.explain import Explanation
@@ -20,7 +19,7 @@ from barnabas.common.resource import PatternType, ResourceType
 __all__ = ["explanation_json", "holders_json", "holdings_json", "rule_json"]
 
 
-def explanation_json(e: Explanation) -> dict[str, Any]:
+def explanation_json(e: Explanation) -> dict[str, object]:
     return {
         "principal": f"{e.principal.type}:{e.principal.name}",
         "host": e.host,
@@ -39,7 +38,7 @@ def explanation_json(e: Explanation) -> dict[str, Any]:
     }
 
 
-def holders_json(holders: Holders) -> dict[str, Any]:
+def holders_json(holders: Holders) -> dict[str, object]:
     return {
         "resource": _resource(holders.resource),
         "operation": None if holders.operation is None else _name(AclOperation, holders.operation),
@@ -49,7 +48,7 @@ def holders_json(holders: Holders) -> dict[str, Any]:
     }
 
 
-def holdings_json(holdings: Holdings) -> dict[str, Any]:
+def holdings_json(holdings: Holdings) -> dict[str, object]:
     return {
         "principal": f"{holdings.principal.type}:{holdings.principal.name}",
         "super_user": holdings.is_super_user,
@@ -58,7 +57,7 @@ def holdings_json(holdings: Holdings) -> dict[str, Any]:
     }
 
 
-def rule_json(rule: Rule) -> dict[str, Any]:
+def rule_json(rule: Rule) -> dict[str, object]:
     b = rule.binding
     return {
         "id": None if rule.id is None else str(rule.id),
@@ -72,7 +71,7 @@ def rule_json(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _grant(grant: Grant) -> dict[str, Any]:
+def _grant(grant: Grant) -> dict[str, object]:
     return {
         "principal": grant.principal,
         "host": grant.host,
@@ -83,7 +82,7 @@ def _grant(grant: Grant) -> dict[str, Any]:
     }
 
 
-def _access(access: Access) -> dict[str, Any]:
+def _access(access: Access) -> dict[str, object]:
     return {
         "resource_type": _name(ResourceType, access.resource_type),
         "name": access.name,
@@ -104,7 +103,7 @@ def _operations(codes: Iterable[int]) -> list[str]:
     return [_name(AclOperation, code) for code in codes]
 
 
-def _rules(rules: Iterable[Rule]) -> list[dict[str, Any]]:
+def _rules(rules: Iterable[Rule]) -> list[dict[str, object]]:
     return [rule_json(rule) for rule in rules]
 
 

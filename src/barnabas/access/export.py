@@ -14,7 +14,7 @@ from barnabas.common.resource import PatternType, ResourceType
 __all__ = ["exported"]
 
 
-def exported(state: ClusterState) -> tuple[dict[str, Any], list[str]]:
+def exported(state: ClusterState) -> tuple[dict[str, object], list[str]]:
     """The document, and what could not be put into it. Its scope is everything of the kinds that are exported."""
     notes: list[str] = []
     known = [binding for binding in state.acls if _is_known(binding)]
@@ -34,7 +34,7 @@ def exported(state: ClusterState) -> tuple[dict[str, Any], list[str]]:
         document["configs"] = configs
     if known:
         document["acls"] = _acls(known)
-    users: dict[str, dict[str, Any]] = {}
+    users: dict[str, dict[str, object]] = {}
     for key, iterations in sorted(state.users.items()):
         users.setdefault(key.user, {})[key.mechanism.mechanism_name] = {"iterations": iterations}
     if users:
@@ -47,8 +47,8 @@ def exported(state: ClusterState) -> tuple[dict[str, Any], list[str]]:
     return document, notes
 
 
-def _scope(state: ClusterState, acls: list[AclBinding]) -> dict[str, Any]:
-    scope: dict[str, Any] = {}
+def _scope(state: ClusterState, acls: list[AclBinding]) -> dict[str, object]:
+    scope: dict[str, object] = {}
     if state.topics:
         internal = sorted(name for name in state.topics if name.startswith("__"))
         scope["topics"] = ["*", *internal]
@@ -71,7 +71,7 @@ def _topic(topic: Any) -> dict[str, Any]:
     return {**result, "configs": configs} if configs else result
 
 
-def _acls(bindings: Iterable[AclBinding]) -> list[dict[str, Any]]:
+def _acls(bindings: Iterable[AclBinding]) -> list[dict[str, object]]:
     """One entry for all that a principal may do to the same resources: first by operations, then by resources."""
     operations: dict[tuple[str, int, str, tuple[int, str, int]], list[int]] = {}
     for binding in sorted(bindings):
@@ -89,8 +89,8 @@ def _acls(bindings: Iterable[AclBinding]) -> list[dict[str, Any]]:
 
 def _entry(
     principal: str, permission: int, host: str, codes: tuple[int, ...], resources: list[tuple[int, str, int]]
-) -> dict[str, Any]:
-    entry: dict[str, Any] = {"principal": principal}
+) -> dict[str, object]:
+    entry: dict[str, object] = {"principal": principal}
     if permission == AclPermissionType.DENY:
         entry["permission"] = "deny"
     if host != WILDCARD_HOST:

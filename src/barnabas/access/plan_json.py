@@ -32,7 +32,7 @@ from barnabas.common.resource import PatternType, ResourceType
 __all__ = ["plan_json", "proof_json"]
 
 
-def plan_json(plan: Plan, *, forbid_new_access: bool = False) -> dict[str, Any]:
+def plan_json(plan: Plan, *, forbid_new_access: bool = False) -> dict[str, object]:
     """Without the accesses that open and close, which may be many: ``proof_json`` goes into the place of ``access``."""
     return {
         "verdict": verdict(plan, forbid_new_access=forbid_new_access).value,
@@ -47,18 +47,18 @@ def plan_json(plan: Plan, *, forbid_new_access: bool = False) -> dict[str, Any]:
     }
 
 
-def proof_json(proof: Proof) -> dict[str, Any]:
+def proof_json(proof: Proof) -> dict[str, object]:
     return {
         "changes": [_access_change(change) for change in proof.changes],
         "any_resource": [_any_resource(change) for change in proof.any_resource],
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: Step) -> dict[str, object]:
     return {"kind": step.kind.value, "changes": [_change(change) for change in step.changes]}
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change(change: Change) -> dict[str, object]:
     if isinstance(change, AclBinding):
         rule = rule_json(Rule(change))
         del rule["id"]
@@ -88,7 +88,7 @@ def _change(change: Change) -> dict[str, Any]:
     }
 
 
-def _values(values: Iterable[tuple[str, Any, Any]]) -> list[dict[str, Any]]:
+def _values(values: Iterable[tuple[str, object, object]]) -> list[dict[str, object]]:
     return [{"key": key, "before": before, "after": after} for key, before, after in values]
 
 
@@ -100,7 +100,7 @@ def _target(target: ConfigTarget) -> str:
     return f"topic:{target.name}" if target.type == TOPIC else str(target)
 
 
-def _access_change(change: AccessChange) -> dict[str, Any]:
+def _access_change(change: AccessChange) -> dict[str, object]:
     return {
         "resource_type": _word(ResourceType, change.resource_type),
         "principal": change.principal,
@@ -121,12 +121,12 @@ def _access_change(change: AccessChange) -> dict[str, Any]:
     }
 
 
-def _names(names: NameClass) -> dict[str, Any]:
+def _names(names: NameClass) -> dict[str, object]:
     kind = "rest" if names.is_rest else "name" if names.pattern_type == PatternType.LITERAL else "prefix"
     return {"class": kind, "name": names.name, "example": names.example}
 
 
-def _cause(cause: Cause) -> dict[str, Any]:
+def _cause(cause: Cause) -> dict[str, object]:
     if cause.binding is None:
         return {"kind": cause.kind.value}
     rule = rule_json(Rule(cause.binding))
@@ -134,7 +134,7 @@ def _cause(cause: Cause) -> dict[str, Any]:
     return {"kind": cause.kind.value, "rule": rule}
 
 
-def _any_resource(change: AnyResourceChange) -> dict[str, Any]:
+def _any_resource(change: AnyResourceChange) -> dict[str, object]:
     return {
         "resource_type": _word(ResourceType, change.resource_type),
         "operation": _word(AclOperation, change.operation),

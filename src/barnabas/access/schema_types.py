@@ -43,7 +43,7 @@ def shown(text: str) -> str:
 class Shape(Protocol):
     def read(self, node: Node, path: str, problems: list[Problem]) -> Any: ...
 
-    def schema(self) -> dict[str, Any]: ...
+    def schema(self) -> dict[str, object]: ...
 
 
 class Text(NamedTuple):
@@ -71,8 +71,8 @@ class Text(NamedTuple):
             problems.append(Problem(node.line, path, str(error)))
             return BAD
 
-    def schema(self) -> dict[str, Any]:
-        schema: dict[str, Any] = {"type": ["string", "null"] if self.is_null_allowed else "string"}
+    def schema(self) -> dict[str, object]:
+        schema: dict[str, object] = {"type": ["string", "null"] if self.is_null_allowed else "string"}
         schema["description"] = self.what
         if self.words:
             schema["enum"] = list(self.words)
@@ -103,8 +103,8 @@ class Number(NamedTuple):
             return BAD
         return value
 
-    def schema(self) -> dict[str, Any]:
-        schema: dict[str, Any] = {"type": "integer" if self.is_whole else "number", "description": self.what}
+    def schema(self) -> dict[str, object]:
+        schema: dict[str, object] = {"type": "integer" if self.is_whole else "number", "description": self.what}
         schema["minimum"] = self.least
         if self.most is not None:
             schema["maximum"] = self.most
@@ -130,7 +130,7 @@ class AnyText(NamedTuple):
         )
         return BAD
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         scalar = ["string", "number", "boolean"]
         return {"type": [*scalar, "array"], "items": {"type": scalar}, "description": self.what}
 
@@ -156,8 +156,8 @@ class Items(NamedTuple):
         values = [self.item.read(item, f"{path}[{index}]", problems) for index, item in enumerate(node.items)]
         return [value for value in values if not is_bad(value)]
 
-    def schema(self) -> dict[str, Any]:
-        array: dict[str, Any] = {"type": "array", "items": self.item.schema()}
+    def schema(self) -> dict[str, object]:
+        array: dict[str, object] = {"type": "array", "items": self.item.schema()}
         if self.least:
             array["minItems"] = self.least
         return {"anyOf": [self.item.schema(), array]} if self.is_one_allowed else array
@@ -183,7 +183,7 @@ class Record(NamedTuple):
                 Problem(node.line, path, f"expected {self.what} with {_and(self.fields)}, found {_kind(node)}")
             )
             return BAD
-        values: dict[str, Any] = {"line": node.line}
+        values: dict[str, object] = {"line": node.line}
         is_whole = True
         for key, child in _unique(node, path, problems):
             field = self.fields.get(key.text)
@@ -201,9 +201,9 @@ class Record(NamedTuple):
                 is_whole = False
         return values if is_whole or not path else BAD
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         properties = {name: {**field.shape.schema(), "description": field.what} for name, field in self.fields.items()}
-        schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+        schema: dict[str, object] = {"type": "object", "properties": properties, "additionalProperties": False}
         required = [name for name, field in self.fields.items() if field.is_required]
         if required:
             schema["required"] = required
@@ -231,8 +231,8 @@ class Table(NamedTuple):
                 values[name] = key.line, value
         return values
 
-    def schema(self) -> dict[str, Any]:
-        schema: dict[str, Any] = {"type": "object", "additionalProperties": self.value.schema()}
+    def schema(self) -> dict[str, object]:
+        schema: dict[str, object] = {"type": "object", "additionalProperties": self.value.schema()}
         names = {key: value for key, value in self.key.schema().items() if key in ("enum", "pattern")}
         if names:
             schema["propertyNames"] = names
@@ -249,7 +249,7 @@ class Either(NamedTuple):
         shape: Shape = self.short if isinstance(node, ScalarNode) else self.full
         return shape.read(node, path, problems)
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, object]:
         return {"anyOf": [self.short.schema(), self.full.schema()]}
 
 

@@ -33,7 +33,7 @@ class MetadataCache:
         self.liveness = 0
         self._random = Random(0)  # Nothing is secret about it, and a simulation has to repeat.
         self._sorted_names: Sequence[str] | None = None
-        self._memo: dict[Any, Any] = {}
+        self._memo: dict[object, object] = {}
 
     # --- MetadataPublisher
 

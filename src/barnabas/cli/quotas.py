@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cyclopts import Group, Parameter
 
@@ -162,7 +162,7 @@ def alter(
     return options.run(work, right="ALTER_CONFIGS on Cluster")
 
 
-def _more(parts: dict[str, str | None], changes: dict[str, float | None]) -> dict[str, Any]:
+def _more(parts: dict[str, str | None], changes: dict[str, float | None]) -> dict[str, object]:
     return {"entity": parts, "quotas": changes}
 
 

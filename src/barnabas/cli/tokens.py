@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.cli.arguments.acl_options import parse_principals
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
@@ -198,7 +198,7 @@ def _moment(timestamp_ms: int) -> str:
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(sep=" ", timespec="seconds")
 
 
-def _document(token: DelegationToken) -> dict[str, Any]:
+def _document(token: DelegationToken) -> dict[str, object]:
     return {
         "token_id": token.token_id,
         "owner": token.owner,

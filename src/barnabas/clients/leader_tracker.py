@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.errors import ClientError
@@ -33,7 +33,7 @@ class ThrottleStatistics:
         self.throttle_max_s = max(self.throttle_max_s, for_s)
 
 
-def start_guarded(work: Coroutine[Any, Any, None], fail: Callable[[Exception], None]) -> asyncio.Task[None]:
+def start_guarded(work: Coroutine[object, object, None], fail: Callable[[Exception], None]) -> asyncio.Task[None]:
     """A task whose end by a fault of ours is not overheard."""
 
     def ended(task: asyncio.Task[None]) -> None:

@@ -205,7 +205,7 @@ class SparkTaskRuntime:
         )
 
     def _write_offsets(
-        self, task: ConnectorTaskId, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+        self, task: ConnectorTaskId, offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> None:
         writing = self._offsets.write_source_offsets(task.connector, offsets)
         asyncio.run_coroutine_threadsafe(_awaited(writing), self._loop).result(_WRITE_OFFSETS_TIMEOUT_S)

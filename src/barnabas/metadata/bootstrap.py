@@ -8,7 +8,6 @@ credentials. kraft.version is not among them: it is a control record of the quor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from barnabas.metadata.features import (
     FEATURES,
@@ -66,7 +65,7 @@ def bootstrap_records(
     return records
 
 
-def metadata_version_of(records: Sequence[Any]) -> MetadataVersion:
+def metadata_version_of(records: Sequence[object]) -> MetadataVersion:
     """The level that bootstrap messages finalize; the oldest supported one if they name none."""
     for record in records:
         if isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION:

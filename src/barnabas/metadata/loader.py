@@ -61,7 +61,7 @@ class TransactionState:
     def __init__(self) -> None:
         self.begin_offset: int | None = None
         self.name: str | None = None
-        self._held: list[Any] = []
+        self._held: list[object] = []
 
     @property
     def is_open(self) -> bool:
@@ -141,13 +141,13 @@ class MetadataLoader:
         if self._unpublished_batches and not self._transaction.is_open:
             yield from self._publish_in_steps(is_snapshot=False)
 
-    def load_snapshot(self, records: Iterable[Any], provenance: MetadataProvenance, byte_count: int = 0) -> None:
+    def load_snapshot(self, records: Iterable[object], provenance: MetadataProvenance, byte_count: int = 0) -> None:
         """Replace the state by a snapshot's; ``provenance`` comes from its name and its header."""
         for _ in self.load_snapshot_in_steps(records, provenance, byte_count):
             pass
 
     def load_snapshot_in_steps(
-        self, records: Iterable[Any], provenance: MetadataProvenance, byte_count: int = 0
+        self, records: Iterable[object], provenance: MetadataProvenance, byte_count: int = 0
     ) -> Iterator[None]:
         """The image is the one from before until the snapshot's is published."""
         self._check_no_fault()

@@ -9,7 +9,7 @@ snapshots.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion, RecordWriter
@@ -52,7 +52,7 @@ def pieces_of(records: list[ApiMessageAndVersion]) -> Iterator[Sequence[ApiMessa
 
 
 def image_from_records(
-    records: Iterable[Any], provenance: MetadataProvenance, base: MetadataImage = MetadataImage.EMPTY
+    records: Iterable[object], provenance: MetadataProvenance, base: MetadataImage = MetadataImage.EMPTY
 ) -> MetadataImage:
     """The image that a snapshot with these messages describes, whatever ``base`` held before."""
     delta = MetadataDelta(base, is_snapshot=True)

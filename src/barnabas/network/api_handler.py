@@ -34,13 +34,14 @@ if TYPE_CHECKING:
 __all__ = ["Access", "AclRule", "ApiHandler", "HandlerTable", "handles"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
+Q = TypeVar("Q", bound="Message")
 
 
 class Reader(Protocol):
     """Reads a request's body: the message and the offset after it. Raises DecodeError."""
 
     def __call__(
-        self, buffer: Any, offset: int, version: int, limits: DecodeLimits = UNLIMITED, /
+        self, buffer: bytes | bytearray | memoryview, offset: int, version: int, limits: DecodeLimits = UNLIMITED, /
     ) -> tuple[Any, int]: ...
 
 
@@ -214,7 +215,9 @@ class ApiHandler:
 
 
 def _checked(request_type: type[Message], check: Callable[[Any], None]) -> Reader:
-    def read(buffer: Any, position: int, version: int, limits: DecodeLimits = UNLIMITED) -> tuple[Any, int]:
+    def read(
+        buffer: bytes | bytearray | memoryview, position: int, version: int, limits: DecodeLimits = UNLIMITED
+    ) -> tuple[Message, int]:
         request, end = request_type.read(buffer, position, version, limits)
         check(request)
         return request, end
@@ -226,8 +229,8 @@ def handles(
     api_key: ApiKey,
     *,
     acl: Iterable[AclRule] = (),
-    on_error: Callable[[Any, ApiException], Message] | None = None,
-    check: Callable[[Any], None] | None = None,
+    on_error: Callable[[Q, ApiException], Message] | None = None,
+    check: Callable[[Q], None] | None = None,
 ) -> Callable[[F], F]:
     """Mark a function as the handler of an API; a module has exactly one."""
 

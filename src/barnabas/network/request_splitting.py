@@ -68,12 +68,12 @@ def parts_of(api_key: ApiKey, request: Message) -> list[Message]:
     return parts
 
 
-def _chunks(items: list[Any], partitions: str | None) -> Iterator[list[Any]]:
+def _chunks(items: list[object], partitions: str | None) -> Iterator[list[object]]:
     if partitions is None:
         for start in range(0, len(items), PART_SIZE):
             yield items[start : start + PART_SIZE]
         return
-    chunk: list[Any] = []
+    chunk: list[object] = []
     left = PART_SIZE
     for item in items:
         inner = getattr(item, partitions)
@@ -91,7 +91,7 @@ def _chunks(items: list[Any], partitions: str | None) -> Iterator[list[Any]]:
         yield chunk
 
 
-def join_parts(api_key: ApiKey, whole: Any, part: Any) -> None:
+def join_parts(api_key: ApiKey, whole: object, part: object) -> None:
     """Add the answer of one more part to the answer of those before."""
     if isinstance(whole, PartialAnswer):
         whole.join(part)

@@ -31,7 +31,7 @@ class ResponseErrors:
     def __bool__(self) -> bool:
         return self._has_own or bool(self._lists)
 
-    def of(self, response: Any) -> list[int]:
+    def of(self, response: object) -> list[int]:
         """Every code but 0. Of a response that is encoded already just the one at the top."""
         found: list[int] = []
         if type(response) is self._type:

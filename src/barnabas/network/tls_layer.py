@@ -275,7 +275,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
     def get_write_buffer_size(self) -> int:
         return 0 if self._raw is None else self._raw.get_write_buffer_size()
 
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
+    def get_extra_info(self, name: str, default: Any = None) -> object:
         if name == "ssl_object":
             return self._tls or default
         return default if self._raw is None else self._raw.get_extra_info(name, default)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.protocol.errors import (
     BufferUnderflow,
@@ -115,7 +115,7 @@ def unsupported_field(struct: str, field: str, version: int) -> EncodeError:
     return EncodeError(f"{struct}.{field} is set, but version {version} cannot carry it")
 
 
-def misuse(message: Any, error: Exception) -> EncodeError:
+def misuse(message: object, error: Exception) -> EncodeError:
     if isinstance(error, EncodeError):
         return error
     return EncodeError(f"{type(message).__name__} has a value that cannot be encoded: {error}")

@@ -20,13 +20,13 @@ __all__ = ["message_from_json", "message_to_json"]
 M = TypeVar("M", bound="Message")
 
 
-def message_to_json(message: Message, version: int) -> dict[str, Any]:
+def message_to_json(message: Message, version: int) -> dict[str, object]:
     """Raises EncodeError where the binary form would."""
     return _struct_to_json(message, version)
 
 
-def _struct_to_json(struct: Struct, version: int) -> dict[str, Any]:
-    out: dict[str, Any] = {}
+def _struct_to_json(struct: Struct, version: int) -> dict[str, object]:
+    out: dict[str, object] = {}
     for field in struct.FIELDS:
         value = getattr(struct, field.name)
         if not field.in_version(version):
@@ -41,7 +41,7 @@ def _struct_to_json(struct: Struct, version: int) -> dict[str, Any]:
     return out
 
 
-def _is_default(field: Field, value: Any, version: int) -> bool:
+def _is_default(field: Field, value: object, version: int) -> bool:
     if field.kind == "struct":
         if value is None or (field.default is None and field.is_nullable(version)):
             return value is None and field.default is None
@@ -65,12 +65,12 @@ def _value_to_json(field: Field, kind: str, value: Any, version: int) -> Any:
     return value
 
 
-def message_from_json(cls: type[M], json: Any, version: int) -> M:
+def message_from_json(cls: type[M], json: object, version: int) -> M:
     """Raises DecodeError for a missing, surplus or mistyped field."""
     return cast("M", _struct_from_json(cls, json, version))
 
 
-def _struct_from_json(cls: type[Struct], json: Any, version: int) -> Struct:
+def _struct_from_json(cls: type[Struct], json: object, version: int) -> Struct:
     if not isinstance(json, dict):
         raise DecodeError(f"{cls.__name__} is a JSON object, not {type(json).__name__}")
     struct = cls()

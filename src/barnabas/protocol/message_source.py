@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from struct import calcsize
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from barnabas.protocol.schema import Struct
@@ -50,7 +50,7 @@ class MessageSource:
         self.flexible = flexible
         self.lines: list[str] = []
         self.indent = 1
-        self.names: dict[str, Any] = {}
+        self.names: dict[str, object] = {}
         self.run: list[tuple[str, str]] = []
         self._counter = 0
 
@@ -61,12 +61,12 @@ class MessageSource:
         self._counter += 1
         return f"{prefix}{self._counter}"
 
-    def constant(self, prefix: str, value: Any) -> str:
+    def constant(self, prefix: str, value: object) -> str:
         name = self.fresh(prefix)
         self.names[name] = value
         return name
 
-    def function(self, signature: str, names: dict[str, Any], label: str) -> Any:
+    def function(self, signature: str, names: dict[str, object], label: str) -> object:
         source = f"def {signature}:\n" + "\n".join(self.lines) + "\n"
         scope = {**names, **self.names}
         exec(compile(source, f"<{label}>", "exec"), scope)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from enum import Enum
 from importlib import import_module
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from barnabas.protocol.errors import (
     BufferUnderflow,
@@ -205,7 +205,7 @@ def _record_class(name: str) -> type[Message]:
     """Import a record's class when it is first met: most processes see few of them."""
     cls = _classes_by_name.get(name)
     if cls is None:
-        module: Any = import_module(f"barnabas.protocol.records.{_snake_case(name)}")
+        module: object = import_module(f"barnabas.protocol.records.{_snake_case(name)}")
         cls = _classes_by_name[name] = getattr(module, name)
     return cls
 

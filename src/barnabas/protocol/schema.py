@@ -102,7 +102,7 @@ class Field:
         self,
         kind: str,
         versions: str,
-        default: Any,
+        default: object,
         nullable: str,
         tag: int | None,
         tagged: str | None,
@@ -142,11 +142,11 @@ def _camel_case(name: str) -> str:
     return head + "".join(word[:1].upper() + word[1:] for word in tail)
 
 
-def _scalar(kind: str, zero: Any) -> Callable[..., Any]:
+def _scalar(kind: str, zero: object) -> Callable[..., Any]:
     def declare(
         versions: str = "0+",
         *,
-        default: Any = zero,
+        default: object = zero,
         nullable: str = "none",
         tag: int | None = None,
         tagged: str | None = None,
@@ -175,14 +175,14 @@ string = _scalar("string", "")
 bytes_ = _scalar("bytes", b"")
 records = _scalar("records", None)
 
-_EMPTY: Any = []
+_EMPTY: list[object] = []
 
 
 def array(
     element: type[Struct] | str,
     versions: str = "0+",
     *,
-    default: Any = _EMPTY,
+    default: object = _EMPTY,
     nullable: str = "none",
     tag: int | None = None,
     tagged: str | None = None,
@@ -197,14 +197,14 @@ def array(
     )
 
 
-_FRESH: Any = object()
+_FRESH = object()
 
 
 def struct(
     type_: type[Struct],
     versions: str = "0+",
     *,
-    default: Any = _FRESH,
+    default: object = _FRESH,
     nullable: str = "none",
     tag: int | None = None,
     tagged: str | None = None,
@@ -239,13 +239,13 @@ class StructMeta(type):
         return cls
 
 
-def _initialize_first_time(self: Struct, **values: Any) -> None:
+def _initialize_first_time(self: Struct, **values: object) -> None:
     cls = type(self)
     cls.__init__ = _compile_init(cls)  # type: ignore[method-assign]
     cls.__init__(self, **values)
 
 
-def _compile_init(cls: type[Struct]) -> Any:
+def _compile_init(cls: type[Struct]) -> Callable[..., None]:
     scope: dict[str, Any] = {"_fresh": _FRESH}
     parameters, body = ["self", "*", "unknown_tags=None"], ["self.unknown_tags = unknown_tags"]
     for index, field in enumerate(cls.FIELDS):
@@ -260,7 +260,8 @@ def _compile_init(cls: type[Struct]) -> Any:
             body.append(f"self.{field.name} = {field.name}")
     source = f"def __init__({', '.join(parameters)}):\n    " + "\n    ".join(body)
     exec(compile(source, f"<{cls.__name__}.__init__>", "exec"), scope)
-    return scope["__init__"]
+    initialize: Callable[..., None] = scope["__init__"]
+    return initialize
 
 
 class Struct(metaclass=StructMeta):
@@ -293,7 +294,7 @@ class Struct(metaclass=StructMeta):
         return f"{type(self).__name__}({shown})"
 
 
-def _shown(field: Field, value: Any) -> str:
+def _shown(field: Field, value: object) -> str:
     return "[hidden]" if field.secret and value else repr(value)
 
 
@@ -374,14 +375,14 @@ class Message(Struct):
             parts.append(b"".join(chunks[start:]))
         return parts
 
-    def to_json(self, version: int) -> Any:
+    def to_json(self, version: int) -> dict[str, Any]:
         """Kafka's JSON form: camelCase names, base64 bytes, tagged defaults left out."""
         from barnabas.protocol.message_json import message_to_json
 
         return message_to_json(self, version)
 
     @classmethod
-    def from_json(cls, json: Any, version: int) -> Self:
+    def from_json(cls, json: object, version: int) -> Self:
         from barnabas.protocol.message_json import message_from_json
 
         return message_from_json(cls, json, version)

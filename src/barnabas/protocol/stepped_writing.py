@@ -37,7 +37,7 @@ class _LastList(NamedTuple):
     """The fields that stand before it; what comes after it is tagged."""
 
 
-def takes_steps(message: Any, version: int) -> bool:
+def takes_steps(message: object, version: int) -> bool:
     """Whether ``write_in_steps`` encodes the message in more than one step."""
     return isinstance(message, Message) and _is_long(message, version)
 

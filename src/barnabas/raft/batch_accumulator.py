@@ -7,7 +7,6 @@ be atomic never spans two batches.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from barnabas.protocol.record_batch_builder import RecordBatchBuilder
 from barnabas.raft.control_records import QuorumRecord, build_control_batch
@@ -28,7 +27,7 @@ class _OpenBatch:
     def __init__(self, base_offset: int, timestamp_ms: int) -> None:
         self.base_offset = base_offset
         self.timestamp_ms = timestamp_ms
-        self.records: list[Any] = []
+        self.records: list[object] = []
         self.values: list[bytes] = []
         self.size = _BATCH_OVERHEAD
 
@@ -56,7 +55,7 @@ class BatchAccumulator:
         return bool(self._complete)
 
     def append(
-        self, records: Sequence[Any], now_ms: int, *, is_atomic: bool, values: Sequence[bytes] | None = None
+        self, records: Sequence[object], now_ms: int, *, is_atomic: bool, values: Sequence[bytes] | None = None
     ) -> int:
         """Take the records and give the offset of the last; nothing is taken when they don't fit.
 
@@ -122,7 +121,7 @@ class BatchAccumulator:
                 f"{self._batch_max_bytes}"
             )
 
-    def _append_together(self, records: Sequence[Any], values: Sequence[bytes], size: int, now_ms: int) -> None:
+    def _append_together(self, records: Sequence[object], values: Sequence[bytes], size: int, now_ms: int) -> None:
         if self._open is not None and self._open.size + size > self._batch_max_bytes:
             self._complete_open_batch()
         if self._open is None:

@@ -13,7 +13,7 @@ what may be sent. Calls never overlap: one owner queues what arrives and feeds i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.common.errors import invariant
 from barnabas.raft.control_record_state_machine import ControlRecordStateMachine
@@ -164,7 +164,7 @@ class RaftNode:
         return self._advance(now_ms)
 
     def append(
-        self, records: Sequence[Any], now_ms: int, *, is_atomic: bool = True, values: Sequence[bytes] | None = None
+        self, records: Sequence[object], now_ms: int, *, is_atomic: bool = True, values: Sequence[bytes] | None = None
     ) -> Ready:
         """Take records as the leader; raises NotLeaderException when it isn't, and takes nothing then.
 

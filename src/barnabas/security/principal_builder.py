@@ -7,7 +7,7 @@ requests, a builder has to come with ``serialize`` and ``deserialize``: without 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.security.principal import ANONYMOUS, Principal
 
@@ -93,7 +93,7 @@ class PrincipalBuilder:
     that it can't read.
     """
 
-    def configure(self, configs: Mapping[str, Any]) -> None:
+    def configure(self, configs: Mapping[str, object]) -> None:
         """Called once, with the listener's settings by name."""
 
     def build(self, context: AuthenticationContext) -> Principal:

@@ -28,7 +28,7 @@ def bootstrap_path(directory: str) -> str:
     return f"{directory}/{BOOTSTRAP_CHECKPOINT}"
 
 
-def write_bootstrap_file(directory: str, records: Sequence[Any], *, serde: RecordSerde, now_ms: int) -> None:
+def write_bootstrap_file(directory: str, records: Sequence[object], *, serde: RecordSerde, now_ms: int) -> None:
     accumulator = BatchAccumulator(
         epoch=0, base_offset=0, serde=serde, batch_max_bytes=_BATCH_MAX_BYTES, batch_max_records=1 << 31
     )
@@ -48,7 +48,7 @@ def read_bootstrap_file(directory: str, serde: RecordSerde) -> list[Any] | None:
         return None
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror}") from error
-    records: list[Any] = []
+    records: list[object] = []
     try:
         for batch in iter_batches(data):
             batch.ensure_valid()
@@ -61,5 +61,5 @@ def read_bootstrap_file(directory: str, serde: RecordSerde) -> list[Any] | None:
     return records
 
 
-def _decoded(values: Iterable[bytes | None], serde: RecordSerde) -> list[Any]:
+def _decoded(values: Iterable[bytes | None], serde: RecordSerde) -> list[object]:
     return [serde.decode(value) for value in values if value is not None]

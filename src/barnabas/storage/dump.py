@@ -10,7 +10,6 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from barnabas.protocol.control_record import ControlRecordType, decode_control_record
 from barnabas.protocol.errors import DecodeError
@@ -88,5 +87,5 @@ def _is_valid(batch: BatchView) -> bool:
     return True
 
 
-def _compact(value: Any) -> str:
+def _compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

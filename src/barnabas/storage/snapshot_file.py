@@ -172,7 +172,7 @@ class SnapshotWriter:
     def size(self) -> int:
         return self._raw.size
 
-    def append(self, records: Sequence[Any]) -> None:
+    def append(self, records: Sequence[object]) -> None:
         self._accumulator.append(records, self._now_ms, is_atomic=False)
         for batch in self._accumulator.drain_complete():
             self._raw.append(batch.data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -180,7 +181,8 @@ def test_json_has_ids_where_they_are_known() -> None:
         "name": "orders",
         "pattern_type": "LITERAL",
     }
-    assert explanation_json(explain(policy, ALICE, "*", WRITE, ORDERS))["rule"]["id"] is None
+    document: Any = explanation_json(explain(policy, ALICE, "*", WRITE, ORDERS))
+    assert document["rule"]["id"] is None
 
 
 # ---- properties ----------------------------------------------------------------------------------------------------

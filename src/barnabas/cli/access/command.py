@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from cyclopts import Parameter
 
@@ -259,7 +259,7 @@ def _parsed(parse: Callable[[str], T], text: str) -> T:
         raise UsageError(str(error)) from error
 
 
-def _print_document(answer: dict[str, Any], loaded: LoadedPolicy, output: str) -> None:
+def _print_document(answer: dict[str, object], loaded: LoadedPolicy, output: str) -> None:
     policy = loaded.policy
     answer["source"] = {
         "location": loaded.location,

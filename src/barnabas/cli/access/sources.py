@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from barnabas.access.acl_text import parse_super_users
 from barnabas.access.rule_set import Policy, Rule
 from barnabas.common.acl import AclBinding, AclBindingFilter
 from barnabas.common.error_code import ErrorCode
 from barnabas.security.super_user_warnings import super_user_warnings
+
+if TYPE_CHECKING:
+    from barnabas.clients.client_config import ClientConfig
+    from barnabas.clients.network_client import NetworkClient
 
 __all__ = ["LoadedPolicy", "Source", "SourceError", "load_policy"]
 
@@ -138,7 +142,7 @@ def _from_cluster(source: Source, filters: list[AclBindingFilter]) -> _Found:
     return found
 
 
-async def _ask_cluster(config: Any, filters: list[AclBindingFilter]) -> _Found:
+async def _ask_cluster(config: ClientConfig, filters: list[AclBindingFilter]) -> _Found:
     from barnabas.clients.network_client import NetworkClient
 
     async with NetworkClient(config) as client:
@@ -153,7 +157,7 @@ async def _ask_cluster(config: Any, filters: list[AclBindingFilter]) -> _Found:
     return found
 
 
-async def _describe_acls(client: Any, acl_filter: AclBindingFilter) -> list[Rule]:
+async def _describe_acls(client: NetworkClient, acl_filter: AclBindingFilter) -> list[Rule]:
     from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
 
     response = await client.request(
@@ -196,7 +200,7 @@ def _refusal(address: str, code: int, message: str | None) -> str:
     return f"the cluster at {address} does not tell its rules: {name}" + (f": {message}" if message else "")
 
 
-async def _authorizer_settings(client: Any) -> dict[str, str | None] | None:
+async def _authorizer_settings(client: NetworkClient) -> dict[str, str | None] | None:
     """What the node that we talk to says about its authorizer; None when it hides it from us."""
     from barnabas.clients.errors import ClientError
     from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest

@@ -296,7 +296,7 @@ def _change(rule: AclBinding, done: str) -> Change:
     return Change("rule", _words(rule), done, more=_document(rule))
 
 
-def _document(rule: AclBinding) -> dict[str, Any]:
+def _document(rule: AclBinding) -> dict[str, object]:
     return {
         "permission": permission_word(rule.permission),
         "principal": rule.principal,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from barnabas.cli.arguments.cluster_options import UsageError
 from barnabas.cli.arguments.standard_input import read_file
@@ -95,7 +95,7 @@ def read_partitions(path: str, option: str) -> list[TopicPartition]:
     return list(found)
 
 
-def moves_document(replicas: dict[TopicPartition, tuple[int, ...]]) -> dict[str, Any]:
+def moves_document(replicas: dict[TopicPartition, tuple[int, ...]]) -> dict[str, object]:
     """What ``read_moves`` and Kafka's tool read."""
     return {
         "version": 1,
@@ -111,7 +111,7 @@ def moves_document(replicas: dict[TopicPartition, tuple[int, ...]]) -> dict[str,
     }
 
 
-def _partitions(path: str, option: str) -> Iterator[tuple[str, TopicPartition, dict[str, Any]]]:
+def _partitions(path: str, option: str) -> Iterator[tuple[str, TopicPartition, dict[str, object]]]:
     for where, entry in _entries(path, option, "partitions", '{"topic": "orders", "partition": 0, ...}'):
         number = entry.get("partition")
         if not _is_number(number):
@@ -119,7 +119,7 @@ def _partitions(path: str, option: str) -> Iterator[tuple[str, TopicPartition, d
         yield where, TopicPartition(_topic(entry, where), number), entry
 
 
-def _entries(path: str, option: str, key: str, example: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _entries(path: str, option: str, key: str, example: str) -> Iterator[tuple[str, dict[str, object]]]:
     """Each entry, with its place for messages."""
     root = _document(path, option)
     if not isinstance(root, dict) or not isinstance(root.get(key), list):
@@ -136,7 +136,7 @@ def _entries(path: str, option: str, key: str, example: str) -> Iterator[tuple[s
         yield where, entry
 
 
-def _document(path: str, option: str) -> Any:
+def _document(path: str, option: str) -> object:
     text = read_text(path, option)
     try:
         return json.loads(text)
@@ -148,7 +148,7 @@ def _document(path: str, option: str) -> Any:
         raise UsageError(f"{option}: {path}: {error}") from error
 
 
-def _topic(entry: dict[str, Any], where: str) -> str:
+def _topic(entry: dict[str, object], where: str) -> str:
     name = entry.get("topic")
     if not isinstance(name, str):
         raise UsageError(f'{where}: "topic" is the name of a topic, not {_shown(name)}')
@@ -158,7 +158,7 @@ def _topic(entry: dict[str, Any], where: str) -> str:
     return name
 
 
-def _log_dirs(value: Any, count: int, where: str) -> tuple[str, ...]:
+def _log_dirs(value: object, count: int, where: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
@@ -171,10 +171,10 @@ def _log_dirs(value: Any, count: int, where: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _is_number(value: Any, low: int = 0, high: int = _NUMBER_MAX) -> TypeGuard[int]:
+def _is_number(value: object, low: int = 0, high: int = _NUMBER_MAX) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = "missing" if value is None else json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

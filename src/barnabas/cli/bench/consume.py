@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.cli.bench.advice import ADVICE
 from barnabas.cli.bench.measurements import (
@@ -136,7 +136,7 @@ def _answer(load: ConsumeLoad, received: Received, fetcher: Fetcher, *, has_stop
     columns = (*VOLUME_COLUMNS, *(f"fetch {name}" for name in LATENCY_COLUMNS))
     sheet = one_row(columns, [*volume_cells(*counts), *latency_cells(received.fetches)])
     statistics = fetcher.statistics
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "topic": load.topic,
         **volume(*counts),
         "first_record_ms": round((received.first_at - received.began_at) * 1000, 1) if received.records else None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.cli.bench.advice import ADVICE
 from barnabas.cli.bench.consume import listed_offsets
@@ -166,7 +166,7 @@ def _answer(
     for name, latencies in (("received", trips.latencies), ("acknowledged", trips.acknowledged)):
         if latencies.count:
             sheet.add(name, f"{latencies.count:,}", *latency_cells(latencies))
-    document: dict[str, Any] = {
+    document: dict[str, object] = {
         "topic": load.topic,
         "records": trips.latencies.count,
         "latency_ms": latency_document(trips.latencies),

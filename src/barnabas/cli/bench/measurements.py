@@ -5,8 +5,6 @@ MB are 1024 * 1024 bytes, as in Kafka's own tools. Durations in a document are m
 
 from __future__ import annotations
 
-from typing import Any
-
 from barnabas.cli.output.table import Sheet
 from barnabas.clients.latency_histogram import LatencyHistogram
 from barnabas.clients.leader_tracker import ThrottleStatistics
@@ -63,7 +61,7 @@ def one_row(columns: tuple[str, ...], cells: list[str]) -> Sheet:
     return sheet
 
 
-def volume(records: int, size: int, elapsed_s: float) -> dict[str, Any]:
+def volume(records: int, size: int, elapsed_s: float) -> dict[str, object]:
     """How many records and bytes, and how fast."""
     return {
         "records": records,

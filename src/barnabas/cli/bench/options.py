@@ -151,7 +151,7 @@ def stop_at_signals() -> Iterator[asyncio.Event]:
                 loop.remove_signal_handler(each)
 
 
-async def until_stopped(work: Awaitable[Any], stop: asyncio.Event, *, grace_s: float = 0) -> bool:
+async def until_stopped(work: Awaitable[object], stop: asyncio.Event, *, grace_s: float = 0) -> bool:
     """True when the work ended. After a stop it has so many seconds more, then it is cancelled: False."""
     task = asyncio.ensure_future(work)
     waiting = asyncio.ensure_future(stop.wait())

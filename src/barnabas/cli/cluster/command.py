@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Flag, NodeId
@@ -133,5 +133,5 @@ def _described(found: ClusterDescription) -> Answer:
     return Answer(document, [sheet])
 
 
-def _node(node: Node) -> dict[str, Any]:
+def _node(node: Node) -> dict[str, object]:
     return {"id": node.id, "host": node.host, "port": node.port, "rack": node.rack, "fenced": node.is_fenced}

@@ -223,7 +223,7 @@ def _neighbours(first: int, count: int) -> Iterator[int]:
     return iter(range(first, first + count))
 
 
-def _role(text: Any) -> Role:
+def _role(text: object) -> Role:
     if text == "controller":
         return "controller"
     if text == "broker":

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_urlsafe
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from barnabas.cli.arguments.cluster_options import AnswerOptions, Flag, UsageError, running_command
 from barnabas.cli.cluster.local_layout import (
@@ -185,7 +185,7 @@ def _answer(cluster: LocalCluster, folder: Path, supervisor: Supervisor | None, 
     from barnabas.cli.cluster.local_folder import client_file
 
     sheet = Sheet(f"cluster {cluster.cluster_id}", ("node", "address", "pid", "log"))
-    nodes: list[dict[str, Any]] = []
+    nodes: list[dict[str, object]] = []
     for node in cluster.nodes:
         pid = None if supervisor is None else supervisor.pid_of(node)
         log = str(folder / node.name / "node.log")

@@ -6,7 +6,7 @@ plugins, loggers and health in connect_worker.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.connect.connector_configs import create, delete, patch, update, validate
@@ -20,7 +20,7 @@ from barnabas.cli.output.answer import Answer
 from barnabas.cli.output.table import Sheet
 
 if TYPE_CHECKING:
-    from barnabas.connect.rest.connect_client import ConnectClient
+    from barnabas.connect.rest.connect_client import ConnectClient, Document
 
 __all__ = ["app", "main"]
 
@@ -143,7 +143,7 @@ def tasks(connector: str, *, options: WorkerOptions | None = None) -> int:
     return (options or WorkerOptions()).run(work)
 
 
-def _listed(name: str, found: dict[str, Any]) -> dict[str, Any]:
+def _listed(name: str, found: Document) -> Document:
     """One that is just being made or removed may lack either half."""
     document = status_document(found.get("status") or {"name": name})
     info = found.get("info") or {}

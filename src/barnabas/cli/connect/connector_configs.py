@@ -16,7 +16,7 @@ from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.output.table import Sheet
 
 if TYPE_CHECKING:
-    from barnabas.connect.rest.connect_client import ConnectClient
+    from barnabas.connect.rest.connect_client import ConnectClient, Document
 
 __all__ = ["create", "delete", "patch", "update", "validate"]
 
@@ -279,9 +279,7 @@ def _checked(worker: ConnectClient, name: str, settings: Mapping[str, str]) -> t
     return (problems, []) if problems else (_errors(found, settings), _unknown(found, settings))
 
 
-def _validated(
-    worker: ConnectClient, name: str, settings: Mapping[str, str]
-) -> tuple[Mapping[str, Any], list[Problem]]:
+def _validated(worker: ConnectClient, name: str, settings: Mapping[str, str]) -> tuple[Document, list[Problem]]:
     """A class that the worker does not have is an error of its own (500), and no mistake of the worker's."""
     from barnabas.connect.rest.connect_client import RequestRefused
 
@@ -294,7 +292,7 @@ def _validated(
         return {}, [problem_of_request(error, "connector.class", advice)]
 
 
-def _unknown(found: Mapping[str, Any], settings: Mapping[str, str]) -> list[str]:
+def _unknown(found: Document, settings: Mapping[str, str]) -> list[str]:
     """Kafka takes settings that nobody has heard of; most of them are misspelt."""
     known = {each["value"]["name"] for each in found["configs"]}
     notes = []
@@ -305,7 +303,7 @@ def _unknown(found: Mapping[str, Any], settings: Mapping[str, str]) -> list[str]
     return notes
 
 
-def _errors(found: Mapping[str, Any], settings: Mapping[str, str]) -> list[Problem]:
+def _errors(found: Document, settings: Mapping[str, str]) -> list[Problem]:
     """A problem for each setting that is wrong."""
     advice = _SETTINGS.format(settings.get("connector.class", ""))
     problems = []
@@ -325,7 +323,7 @@ def _created(name: str, settings: Mapping[str, str]) -> Change:
     return Change("connector", name, "created", settings["connector.class"], {"config": dict(settings)})
 
 
-def _changed(name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
+def _changed(name: str, before: Document, after: Mapping[str, object]) -> list[Change]:
     """A change for each setting that is not what it was."""
     changes = []
     for key in sorted(before.keys() | after.keys()):

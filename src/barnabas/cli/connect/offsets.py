@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.arguments.cluster_options import UsageError
@@ -14,7 +14,7 @@ from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.output.table import Sheet
 
 if TYPE_CHECKING:
-    from barnabas.connect.rest.connect_client import ConnectClient
+    from barnabas.connect.rest.connect_client import ConnectClient, Document
 
 __all__ = ["alter_offsets", "offsets", "reset_offsets"]
 
@@ -114,9 +114,7 @@ def reset_offsets(connector: str, *, options: WorkerChangeOptions | None = None)
     return options.run(work)
 
 
-def _changed(
-    worker: ConnectClient, connector: str, wanted: Sequence[Mapping[str, Any]], ask: Any, *, dry_run: bool
-) -> Answer:
+def _changed(worker: ConnectClient, connector: str, wanted: Sequence[Document], ask: Any, *, dry_run: bool) -> Answer:
     from barnabas.connect.rest.connect_client import RequestRefused
 
     try:
@@ -135,7 +133,7 @@ def _changed(
     return change_answer(changes, dry_run=dry_run, notes=notes)
 
 
-def _texts(position: Mapping[str, Any]) -> tuple[str, str]:
+def _texts(position: Document) -> tuple[str, str]:
     """A sink's as topic-partition and number; a source's as the JSON that it is."""
     partition, offset = position["partition"], position["offset"]
     if isinstance(partition, dict) and partition.keys() == {"kafka_topic", "kafka_partition"}:
@@ -144,7 +142,7 @@ def _texts(position: Mapping[str, Any]) -> tuple[str, str]:
     return json.dumps(partition), "none" if offset is None else json.dumps(offset)
 
 
-def _order(position: Mapping[str, Any]) -> tuple[str, int, str]:
+def _order(position: Document) -> tuple[str, int, str]:
     partition = position["partition"] or {}
     number = partition.get("kafka_partition")
     return str(partition.get("kafka_topic", "")), number if isinstance(number, int) else 0, json.dumps(partition)

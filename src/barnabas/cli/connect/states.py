@@ -107,7 +107,7 @@ def restart(
     if task and (include_tasks or only_failed or len(connector or ()) != 1):
         raise UsageError("--task is for tasks of one connector, without --include-tasks and --only-failed")
 
-    def restarted(worker: ConnectClient) -> Callable[[str], Any]:
+    def restarted(worker: ConnectClient) -> Callable[[str], object]:
         def ask(name: str) -> None:
             for number in task or ():
                 worker.restart_task(name, number)
@@ -119,14 +119,14 @@ def restart(
     return _change(connector, options, restarted, "restarted", "RUNNING", wait=wait)
 
 
-def _to(worker: ConnectClient, verb: str) -> Callable[[str], Any]:
+def _to(worker: ConnectClient, verb: str) -> Callable[[str], object]:
     return lambda name: worker.change_state(name, verb)
 
 
 def _change(
     connector: list[str] | None,
     options: WorkerChangeOptions | None,
-    asking: Callable[[ConnectClient], Callable[[str], Any]],
+    asking: Callable[[ConnectClient], Callable[[str], object]],
     done: str,
     state: str,
     *,
@@ -139,7 +139,7 @@ def _change(
     dry_run = options.dry_run
 
     def work(worker: ConnectClient) -> Answer:
-        ask: Callable[[str], Any] = worker.status if dry_run else asking(worker)
+        ask: Callable[[str], object] = worker.status if dry_run else asking(worker)
         found, problems = each_asked(connector, ask)
         changes = [Change("connector", name, done, _now(found[name]) if dry_run else "") for name in found]
         if wait and not dry_run:

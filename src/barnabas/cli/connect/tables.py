@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.cli.connect.options import problem_of_request
 from barnabas.cli.output.answer import Problem
 from barnabas.cli.output.table import Sheet
+
+if TYPE_CHECKING:
+    from barnabas.connect.rest.connect_client import Document
 
 __all__ = ["each_asked", "failure_notes", "first_line", "status_document", "status_sheet", "tasks_text"]
 
@@ -31,7 +34,7 @@ def each_asked(names: Sequence[str], ask: Callable[[str], T]) -> tuple[dict[str,
     return found, problems
 
 
-def status_document(status: Mapping[str, Any]) -> dict[str, Any]:
+def status_document(status: Document) -> Document:
     connector = status.get("connector") or {}
     return {
         "connector": status["name"],
@@ -51,7 +54,7 @@ def status_document(status: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def status_sheet(statuses: Sequence[Mapping[str, Any]]) -> Sheet:
+def status_sheet(statuses: Sequence[Document]) -> Sheet:
     sheet = Sheet(columns=("connector", "task", "state", "worker"))
     for status in statuses:
         document = status_document(status)
@@ -62,7 +65,7 @@ def status_sheet(statuses: Sequence[Mapping[str, Any]]) -> Sheet:
     return sheet
 
 
-def failure_notes(statuses: Iterable[Mapping[str, Any]]) -> list[str]:
+def failure_notes(statuses: Iterable[Document]) -> list[str]:
     """Why something failed, in a few lines each; the whole trace is in the document."""
     notes = []
     for status in statuses:
@@ -84,7 +87,7 @@ def first_line(trace: str) -> str:
     return " ".join([*lines[:1], *causes][:_LINES_OF_TRACE])
 
 
-def tasks_text(tasks: Sequence[Mapping[str, Any]]) -> str:
+def tasks_text(tasks: Sequence[Document]) -> str:
     """As in ``2 RUNNING, 1 FAILED``."""
     return ", ".join(f"{count} {state}" for state, count in Counter(each["state"] for each in tasks).most_common())
 

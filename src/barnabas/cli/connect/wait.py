@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.cli.connect.tables import first_line, status_document, tasks_text
 from barnabas.cli.output.answer import Problem
 
 if TYPE_CHECKING:
-    from barnabas.connect.rest.connect_client import ConnectClient
+    from barnabas.connect.rest.connect_client import ConnectClient, Document
 
 __all__ = ["wait_for"]
 
@@ -42,13 +41,13 @@ def wait_for(worker: ConnectClient, name: str, state: str) -> list[Problem]:
         worker.sleep(_PAUSE_S)
 
 
-def _is_reached(document: Mapping[str, Any], state: str) -> bool:
+def _is_reached(document: Document, state: str) -> bool:
     """A connector that is STOPPED has no tasks; one that is just started has none yet."""
     states = {each["state"] for each in document["tasks"]}
     return document["state"] == state and states == (set() if state == "STOPPED" else {state})
 
 
-def _failures(document: Mapping[str, Any]) -> list[Problem]:
+def _failures(document: Document) -> list[Problem]:
     name = document["connector"]
     advice = f"'barnabas connect status {name} -o json' has the whole trace; 'barnabas connect restart' starts it again"
     problems = []
@@ -61,7 +60,7 @@ def _failures(document: Mapping[str, Any]) -> list[Problem]:
     return problems
 
 
-def _too_long(document: Mapping[str, Any], state: str, timeout_s: float) -> Problem:
+def _too_long(document: Document, state: str, timeout_s: float) -> Problem:
     tasks = tasks_text(document["tasks"]) or "none"
     return Problem(
         f"not {state} after {timeout_s:g} s: the connector is {document['state']}, its tasks are {tasks}",

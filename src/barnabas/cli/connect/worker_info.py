@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -17,7 +17,7 @@ from barnabas.cli.output.table import Sheet
 
 if TYPE_CHECKING:
     from barnabas.cli.output.table import Sheet
-    from barnabas.connect.rest.connect_client import ConnectClient
+    from barnabas.connect.rest.connect_client import ConnectClient, Document
 
 __all__ = ["health", "loggers", "logs", "plugin_config", "plugins", "set_logger"]
 
@@ -118,7 +118,7 @@ def logs(
     return (options or WorkerOptions()).run(work)
 
 
-def _log_sheets(lines: list[dict[str, Any]]) -> list[Sheet]:
+def _log_sheets(lines: list[Document]) -> list[Sheet]:
     """A row for each line of text: what follows the first of a trace stands below it."""
     sheet = Sheet(columns=("time", "level", "message"))
     for each in lines:
@@ -145,7 +145,7 @@ def loggers(logger: str | None = None, *, options: WorkerOptions | None = None) 
     """
 
     def work(worker: ConnectClient) -> Answer:
-        found: dict[str, Any]
+        found: Document
         refused: list[Problem]
         if logger is None:
             found, refused = worker.loggers(), []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.access.plan import Plan, Verdict, make_plan, verdict
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
@@ -166,7 +166,7 @@ async def _do(
     answer.problems = [*problems_of(errors), rest]
 
 
-async def _steps_of(admin: AdminClient, made: Plan, passwords: Mapping[Credential, str]) -> Mapping[Any, AdminError]:
+async def _steps_of(admin: AdminClient, made: Plan, passwords: Mapping[Credential, str]) -> Mapping[object, AdminError]:
     """Why the first step that failed did so; nothing if all are made."""
     from barnabas.cli.desired_state import cluster as desired_state_cluster
     from barnabas.cli.output.progress import in_steps

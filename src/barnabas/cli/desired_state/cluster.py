@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from barnabas.access.cluster_state import BROKER, GROUP, TOPIC, ClusterState, ConfigTarget, Credential, TopicState
 from barnabas.access.desired_state_scope import AclScope, ConfigScope, NamePattern, QuotaScope, Scope
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from barnabas.clients.admin.errors import AdminError
 
 __all__ = ["everything", "perform", "read_cluster"]
+
+Errors: TypeAlias = "Mapping[Any, AdminError]"
+"""What was refused, by topic, ACL, user or resource, and why."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -165,9 +168,7 @@ async def _users(admin: AdminClient, scope: Scope) -> dict[Credential, int | Non
     }
 
 
-async def perform(
-    admin: AdminClient, step: Step, passwords: Mapping[Credential, str], *, wait: bool = False
-) -> Mapping[Any, AdminError]:
+async def perform(admin: AdminClient, step: Step, passwords: Mapping[Credential, str], *, wait: bool = False) -> Errors:
     """Make a step; what could not be made, with why. With ``wait`` every live broker shows it, and what came before."""
     work = {
         StepKind.CREATE_ACLS: _create_acls,
@@ -183,23 +184,23 @@ async def perform(
     return await _alter_users(admin, step, passwords, wait)
 
 
-async def _create_acls(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
+async def _create_acls(admin: AdminClient, step: Step, wait: bool) -> Errors:
     rules = [each for each in step.changes if isinstance(each, AclBinding)]
     return (await admin.create_acls(rules, wait=wait)).errors
 
 
-async def _delete_acls(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
+async def _delete_acls(admin: AdminClient, step: Step, wait: bool) -> Errors:
     filters = [AclBindingFilter(*each) for each in step.changes if isinstance(each, AclBinding)]
     return (await admin.delete_acls(filters, wait=wait)).errors
 
 
-async def _delete_topics(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
+async def _delete_topics(admin: AdminClient, step: Step, wait: bool) -> Errors:
     results = await admin.delete_topics([each.name for each in step.changes if isinstance(each, Deletion)], wait=wait)
     # An earlier answer may have been lost.
     return {name: error for name, error in results.errors.items() if not isinstance(error, UnknownTopicOrPartition)}
 
 
-async def _create_topics(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
+async def _create_topics(admin: AdminClient, step: Step, wait: bool) -> Errors:
     topics = [
         NewTopic(each.name, each.topic.partitions, each.topic.replication_factor, dict(each.topic.configs))
         for each in step.changes
@@ -208,12 +209,12 @@ async def _create_topics(admin: AdminClient, step: Step, wait: bool) -> Mapping[
     return (await admin.create_topics(topics, wait=wait)).errors
 
 
-async def _create_partitions(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
+async def _create_partitions(admin: AdminClient, step: Step, wait: bool) -> Errors:
     wanted = {each.name: each.after for each in step.changes if isinstance(each, PartitionsChange)}
     return (await admin.create_partitions(wanted, wait=wait)).errors
 
 
-async def _alter_configs(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
+async def _alter_configs(admin: AdminClient, step: Step, wait: bool) -> Errors:
     types = {TOPIC: ConfigResourceType.TOPIC, BROKER: ConfigResourceType.BROKER, GROUP: ConfigResourceType.GROUP}
     changes = {
         ConfigResource(types[each.target.type], each.target.name): [
@@ -226,7 +227,7 @@ async def _alter_configs(admin: AdminClient, step: Step, wait: bool) -> Mapping[
     return (await admin.incremental_alter_configs(changes, wait=wait)).errors
 
 
-async def _alter_quotas(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
+async def _alter_quotas(admin: AdminClient, step: Step, wait: bool) -> Errors:
     changes = {
         ClientQuotaEntity(each.entity): {key: value for key, _, value in each.values}
         for each in step.changes
@@ -235,9 +236,7 @@ async def _alter_quotas(admin: AdminClient, step: Step, wait: bool) -> Mapping[A
     return (await admin.alter_client_quotas(changes, wait=wait)).errors
 
 
-async def _alter_users(
-    admin: AdminClient, step: Step, passwords: Mapping[Credential, str], wait: bool
-) -> Mapping[Any, AdminError]:
+async def _alter_users(admin: AdminClient, step: Step, passwords: Mapping[Credential, str], wait: bool) -> Errors:
     alterations: list[ScramUpsertion | ScramDeletion] = []
     for each in step.changes:
         if isinstance(each, Deletion) and isinstance(each.item, Credential):

@@ -202,7 +202,7 @@ def _put_out(group: str, member: Any) -> Change:
     return Change("member", f"{member.group_instance_id or member.member_id} of group {group}", "removed")
 
 
-def _others(known: Sequence[str], errors: Mapping[str, Any]) -> list[str]:
+def _others(known: Sequence[str], errors: Mapping[str, object]) -> list[str]:
     """A group that is there and can't be deleted was not mistyped."""
     return [name for name in known if name not in errors] if not set(known) & set(errors) else []
 

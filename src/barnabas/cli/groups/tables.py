@@ -142,7 +142,7 @@ def _number(value: int | None) -> str:
     return _NONE if value is None else str(value)
 
 
-def _document(group: GroupDescription, places: Sequence[_Place]) -> dict[str, Any]:
+def _document(group: GroupDescription, places: Sequence[_Place]) -> dict[str, object]:
     return {
         "group": group.group_id,
         "state": group.state,

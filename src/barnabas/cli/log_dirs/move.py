@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.cli.arguments.cluster_options import ChangeOptions, Flag, NodeId, UsageError
 from barnabas.cli.arguments.partition_selection import is_meant, parse_topics
@@ -130,7 +130,7 @@ def _objections(found: Directories, brokers: set[int], to: str, *, is_chosen: bo
     ]  # fmt: skip
 
 
-def _listed(directories: Mapping[str, Any]) -> str:
+def _listed(directories: Mapping[str, object]) -> str:
     return ", ".join(sorted(directories)) or "none"
 
 

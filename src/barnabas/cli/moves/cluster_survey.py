@@ -9,7 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.cli.arguments.topic_selection import topic_names
 from barnabas.cli.output.advice import problems_of
@@ -107,7 +107,7 @@ def _target(going: PartitionReassignment) -> tuple[int, ...]:
 
 
 def _sizes(
-    found: Mapping[int, Mapping[str, LogDirDescription]], partitions: Mapping[TopicPartition, Any]
+    found: Mapping[int, Mapping[str, LogDirDescription]], partitions: Mapping[TopicPartition, object]
 ) -> dict[TopicPartition, int]:
     """The largest replica's: the others are not complete, or have been cleaned more."""
     sizes = dict.fromkeys(partitions, 0)

@@ -336,13 +336,13 @@ async def _begin(
 
 
 async def _announce_directories(
-    admin: AdminClient, moves: Mapping[TopicPartition, Move], needed: Mapping[TopicPartition, Any]
+    admin: AdminClient, moves: Mapping[TopicPartition, Move], needed: Mapping[TopicPartition, object]
 ) -> None:
     """A broker that will get a replica remembers where to put it, and answers that it is not there yet."""
     await move_directories(admin, {each: move for each, move in moves.items() if each in needed}, waits=False)
 
 
-def _unchanged_notes(moves: Mapping[TopicPartition, Move], needed: Mapping[TopicPartition, Any]) -> list[str]:
+def _unchanged_notes(moves: Mapping[TopicPartition, Move], needed: Mapping[TopicPartition, object]) -> list[str]:
     same = len(moves) - len(needed)
     return [f"{same} of {len(moves)} partitions are on these brokers already"] if same else []
 

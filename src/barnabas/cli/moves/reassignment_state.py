@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.cli.arguments.partition_files import Move
 from barnabas.cli.moves.reassignment import ALTER, Stage, directory_change, ids, look, unthrottle
@@ -15,8 +15,10 @@ from barnabas.clients.admin import TopicPartitionReplica
 from barnabas.common.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from barnabas.cli.moves.reassignment_arguments import Wanted
-    from barnabas.clients.admin import AdminClient, PartitionReassignment
+    from barnabas.clients.admin import AdminClient, PartitionReassignment, TopicPartitionReplica
 
 __all__ = ["cancelled_answer", "listed_answer", "on_their_way", "verified_answer"]
 
@@ -54,7 +56,7 @@ async def verified_answer(admin: AdminClient, wanted: Wanted, *, frees: bool, dr
     problems += more
     sheet.drop_last_column_if_empty()
     notes = [f"replica {name} is {state}" for name, state in directories.items()]
-    document: dict[str, Any] = {"dry_run": dry_run, "partitions": documents, "changes": []}
+    document: dict[str, object] = {"dry_run": dry_run, "partitions": documents, "changes": []}
     if not counts[_MOVING] and frees and not stage.under_way and not stage.problems:
         changes, failed = await unthrottle(admin, wanted.topic_names, dry_run=dry_run)
         problems += failed
@@ -132,7 +134,7 @@ def _state(stage: Stage, partition: TopicPartition, move: Move | None) -> str:
     return _ELSEWHERE
 
 
-def _elsewhere(partition: TopicPartition, now: tuple[int, ...], wanted: Any) -> Problem:
+def _elsewhere(partition: TopicPartition, now: tuple[int, ...], wanted: Iterable[int]) -> Problem:
     if not now:
         return Problem("there is no such partition", str(partition), "UNKNOWN_TOPIC_OR_PARTITION")
     return Problem(
@@ -143,7 +145,7 @@ def _elsewhere(partition: TopicPartition, now: tuple[int, ...], wanted: Any) -> 
 
 async def _future_replicas(
     admin: AdminClient, moves: Mapping[TopicPartition, Move]
-) -> tuple[dict[Any, tuple[str, bool]], dict[Any, str]]:
+) -> tuple[dict[TopicPartitionReplica, tuple[str, bool]], dict[TopicPartitionReplica, str]]:
     """Of the replicas whose directory is said: those that still are copied to another, and where each one is."""
     wanted = {
         TopicPartitionReplica(partition.topic, partition.partition, broker): path
@@ -153,8 +155,8 @@ async def _future_replicas(
     if not wanted:
         return {}, {}
     found = await admin.describe_log_dirs(sorted({each.broker_id for each in wanted}), partitions=moves)
-    moving: dict[Any, tuple[str, bool]] = {}
-    at: dict[Any, str] = {}
+    moving: dict[TopicPartitionReplica, tuple[str, bool]] = {}
+    at: dict[TopicPartitionReplica, str] = {}
     for broker, directories in found.values.items():
         for path, described in directories.items():
             for partition, info in described.replicas.items():

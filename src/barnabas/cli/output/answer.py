@@ -49,7 +49,7 @@ class Answer:
     """Printed as it is instead of ``sheets``, for people and files alike."""
     status: int = DONE
     """The exit status unless something failed."""
-    late: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    late: Mapping[str, Callable[[], object]] = field(default_factory=dict)
     """Parts of the document that take long: made when it is printed, in the place of what stands there."""
 
     def give(self, command: str, output: str) -> int:
@@ -103,13 +103,13 @@ def change_answer(
     return Answer(document, [sheet] if changes else [], said, problems)
 
 
-def as_json(document: Mapping[str, Any]) -> str:
+def as_json(document: Mapping[str, object]) -> str:
     import json
 
     return json.dumps(document, indent=2) + "\n"
 
 
-def as_yaml(document: Mapping[str, Any]) -> str:
+def as_yaml(document: Mapping[str, object]) -> str:
     import yaml
 
     return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))

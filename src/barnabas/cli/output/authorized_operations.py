@@ -6,7 +6,7 @@ Nothing is said about topics and groups that the caller may not describe: they a
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.access.acl_text import operation_word
 from barnabas.cli.output.advice import problems_of
@@ -37,7 +37,7 @@ def operations_sheet(rows: Sequence[tuple[str, Collection[AclOperation] | None]]
 
 
 def add_operations(
-    answer: Answer, documents: Sequence[dict[str, Any]], rows: Sequence[tuple[str, Collection[AclOperation] | None]]
+    answer: Answer, documents: Sequence[dict[str, object]], rows: Sequence[tuple[str, Collection[AclOperation] | None]]
 ) -> Answer:
     """Show the operations of what ``answer`` describes; ``documents`` and ``rows`` are in one order."""
     for document, (_, operations) in zip(documents, rows, strict=True):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from barnabas.common.acl import AclBinding, AclOperation, AclPermissionType
 from barnabas.common.broker_config import broker_config_key
@@ -25,6 +25,10 @@ from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
 from barnabas.metadata.image.metadata_image import MetadataImage, MetadataProvenance
 from barnabas.metadata.image.partition_registration import LeaderRecoveryState, PartitionRegistration
 from barnabas.metadata.image.topics import TopicImage
+
+if TYPE_CHECKING:
+    from barnabas.protocol.records.delegation_token_record import DelegationTokenRecord
+    from barnabas.protocol.records.user_scram_credential_record import UserScramCredentialRecord
 
 __all__ = ["HIDDEN", "Directory", "File", "Node", "metadata_tree"]
 
@@ -270,7 +274,7 @@ def _scram(image: MetadataImage, show_secrets: bool) -> Directory:
     return Directory.of({name: users(code) for name, code in _SCRAM_MECHANISMS.items()})
 
 
-def _scram_text(credential: Any, show_secrets: bool) -> str:
+def _scram_text(credential: UserScramCredentialRecord, show_secrets: bool) -> str:
     secrets = (credential.salt, credential.stored_key, credential.server_key)
     salt, stored, server = (secret.hex() if show_secrets else HIDDEN for secret in secrets)
     return (
@@ -288,7 +292,7 @@ def _delegation_tokens(image: MetadataImage) -> Directory:
     return Directory(lambda: by_key, child)
 
 
-def _token_text(token: Any) -> str:
+def _token_text(token: DelegationTokenRecord) -> str:
     """Kafka's text, with its brackets as they are. The HMAC is not in the log."""
     renewers = " ".join(token.renewers)
     return (

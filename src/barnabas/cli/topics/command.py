@@ -333,7 +333,7 @@ def _created(topic: Any) -> Change:
     return Change("topic", topic.name, "created", details, more)
 
 
-def _parse_id(text: str) -> Any:
+def _parse_id(text: str) -> object:
     from barnabas.common.uuid import Uuid
 
     try:

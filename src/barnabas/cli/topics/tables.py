@@ -125,7 +125,7 @@ def _sheets(
 
 def _document(
     topic: TopicDescription, partitions: Sequence[TopicPartitionInfo], overrides: Mapping[str, str | None]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {
         "topic": topic.name,
         "id": str(topic.topic_id),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.cli.output.table import Sheet
 from barnabas.common.topic_partition import TopicPartition
@@ -31,7 +31,7 @@ def described_sheet(rows: Sequence[TransactionDescription], now_ms: int) -> Shee
     return sheet
 
 
-def described_document(each: TransactionDescription, now_ms: int) -> dict[str, Any]:
+def described_document(each: TransactionDescription, now_ms: int) -> dict[str, object]:
     return {
         "transactional_id": each.transactional_id,
         "coordinator": each.coordinator_id,
@@ -45,7 +45,7 @@ def described_document(each: TransactionDescription, now_ms: int) -> dict[str, A
     }
 
 
-def producer_document(each: ProducerState) -> dict[str, Any]:
+def producer_document(each: ProducerState) -> dict[str, object]:
     return {
         "producer_id": each.producer_id,
         "producer_epoch": each.producer_epoch,

@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import wraps
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from barnabas.clients.admin.async_client import AsyncAdminClient
 from barnabas.clients.client_config import ClientConfig, client_config, read_client_config
@@ -170,7 +170,7 @@ class SyncAdminClient:
         await self._loop.shutdown_asyncgens()
         await self._loop.shutdown_default_executor()
 
-    def _run(self, operation: Coroutine[Any, Any, R]) -> R:
+    def _run(self, operation: Coroutine[object, object, R]) -> R:
         """What the caller interrupts (Ctrl-C) is cancelled on the loop as well."""
         if self._loop.is_closed():
             operation.close()

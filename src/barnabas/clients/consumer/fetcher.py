@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.clients.admin.errors import admin_error
 from barnabas.clients.consumer.completed_fetch import Fetched, aborted_of
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from barnabas.clients.consumer.config import ConsumerConfig
     from barnabas.clients.network_client import NetworkClient
     from barnabas.clients.topic_metadata import TopicMetadata, TopicMetadataSource
+    from barnabas.protocol.messages.fetch import FetchResponse, PartitionData
 
 __all__ = ["Fetcher", "FetcherStatistics"]
 
@@ -177,7 +178,7 @@ class Fetcher:
             topics=[FetchTopic(topic=self._source.topic, topic_id=self._topic_id, partitions=wanted)],
         )
 
-    def _read(self, response: Any, address: Address) -> list[Fetched]:
+    def _read(self, response: FetchResponse, address: Address) -> list[Fetched]:
         """What came, and where the next fetch begins."""
         if response.error_code:
             self._fail(admin_error(response.error_code, None, self._source.topic))
@@ -200,7 +201,7 @@ class Fetcher:
             ]
         return came
 
-    def _fetched(self, each: Any) -> Fetched | None:
+    def _fetched(self, each: PartitionData) -> Fetched | None:
         data = each.records
         if not data:
             return None
@@ -220,7 +221,7 @@ class Fetcher:
         aborted = aborted_of(each) if self._config.read_committed else None
         return Fetched(each.partition_index, position, batches, aborted, self._config.check_crcs)
 
-    def _refused(self, each: Any, address: Address) -> None:
+    def _refused(self, each: PartitionData, address: Address) -> None:
         error = admin_error(each.error_code, None, self._source.topic)
         position = self.positions[each.partition_index]
         if error.code == ErrorCode.OFFSET_OUT_OF_RANGE and each.log_start_offset > position:

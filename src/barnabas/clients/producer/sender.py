@@ -13,7 +13,7 @@ import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.client_config import Address
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from barnabas.clients.producer.batch_queues import BatchQueues
     from barnabas.clients.producer.config import ProducerConfig
     from barnabas.clients.topic_metadata import TopicMetadata, TopicMetadataSource
+    from barnabas.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 
 __all__ = ["Recovery", "Sender", "SenderStatistics"]
 
@@ -352,7 +353,9 @@ class Sender(Generic[B]):
 
     # --- what came of it
 
-    def _answered(self, leader: _Leader, batches: dict[int, B], version: int, done: asyncio.Future[Any]) -> None:
+    def _answered(
+        self, leader: _Leader, batches: dict[int, B], version: int, done: asyncio.Future[ProduceResponse]
+    ) -> None:
         leader.in_flight -= 1
         leader.wake.set()
         if done.cancelled():
@@ -456,10 +459,9 @@ class Sender(Generic[B]):
             leader.throttled_until = max(leader.throttled_until, now + for_s)
 
 
-def _told(response: Any) -> str | None:
+def _told(response: PartitionProduceResponse) -> str | None:
     """The broker's own words; those about single records say more."""
     for each in response.record_errors:
         if each.batch_index_error_message:
-            return str(each.batch_index_error_message)
-    message: str | None = response.error_message
-    return message
+            return each.batch_index_error_message
+    return response.error_message

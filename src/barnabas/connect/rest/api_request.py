@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from barnabas.connect.decide.herder.herder import Herder
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
@@ -83,7 +83,7 @@ class Reply:
     """``value`` is encoded as JSON unless it is bytes, which are JSON already; None is no body."""
 
     status: int = 200
-    value: Any = None
+    value: object = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -86,7 +86,7 @@ def _fetch_keys(url: str) -> bytes:
     return json.dumps({"keys": keys}).encode()
 
 
-def _web_key(pem: bytes) -> dict[str, Any]:
+def _web_key(pem: bytes) -> dict[str, object]:
     key = load_pem_public_key(pem)
     if isinstance(key, RSAPublicKey):
         return RSAAlgorithm.to_jwk(key, as_dict=True)

@@ -11,12 +11,23 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 from urllib.parse import quote
 
 import httpx
 
-__all__ = ["ConnectClient", "Credentials", "InvalidWorkerUrl", "RequestRefused", "WorkerUnreachable", "tls_context"]
+__all__ = [
+    "ConnectClient",
+    "Credentials",
+    "Document",
+    "InvalidWorkerUrl",
+    "RequestRefused",
+    "WorkerUnreachable",
+    "tls_context",
+]
+
+Document: TypeAlias = dict[str, Any]
+"""An object of an answer: its fields are those of Kafka Connect's REST API."""
 
 _PAUSE_S = 0.5
 _CONFLICT = 409
@@ -27,7 +38,7 @@ _NOT_NOW = ("rebalanc", "stale configuration")
 class RequestRefused(Exception):
     """The worker answered with an error. ``message`` is what it said."""
 
-    def __init__(self, status: int, message: str, document: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, status: int, message: str, document: Document | None = None) -> None:
         super().__init__(f"{message} ({status})")
         self.status = status
         self.message = message
@@ -106,10 +117,10 @@ class ConnectClient:
 
     # ---- the worker
 
-    def server_info(self) -> dict[str, Any]:
+    def server_info(self) -> Document:
         return dict(self._ask("GET", "/"))
 
-    def health(self) -> dict[str, Any]:
+    def health(self) -> Document:
         """Also when it is not well. Older workers than 3.9 have no such path: RequestRefused with 404."""
         try:
             return dict(self._ask("GET", "/health", patience_s=0))
@@ -118,25 +129,25 @@ class ConnectClient:
                 raise
             return dict(error.document)
 
-    def plugins(self, *, connectors_only: bool = True) -> list[dict[str, Any]]:
+    def plugins(self, *, connectors_only: bool = True) -> list[Document]:
         return list(self._ask("GET", "/connector-plugins", query={"connectorsOnly": _flag(connectors_only)}))
 
-    def plugin_config(self, plugin: str, version: str | None = None) -> list[dict[str, Any]]:
+    def plugin_config(self, plugin: str, version: str | None = None) -> list[Document]:
         query = {} if version is None else {"version": version}
         return list(self._ask("GET", f"/connector-plugins/{_part(plugin)}/config", query=query))
 
-    def validate(self, config: Mapping[str, str | None]) -> dict[str, Any]:
+    def validate(self, config: Mapping[str, str | None]) -> Document:
         """What the class named in ``connector.class`` thinks of the settings."""
         plugin = _part(config.get("connector.class") or "")
         return dict(self._ask("PUT", f"/connector-plugins/{plugin}/config/validate", body=dict(config)))
 
-    def loggers(self) -> dict[str, Any]:
+    def loggers(self) -> Document:
         return dict(self._ask("GET", "/admin/loggers"))
 
-    def logger(self, name: str) -> dict[str, Any]:
+    def logger(self, name: str) -> Document:
         return dict(self._ask("GET", f"/admin/loggers/{_part(name)}"))
 
-    def logs(self, *, lines: int, level: str | None = None, connector: str | None = None) -> list[dict[str, Any]]:
+    def logs(self, *, lines: int, level: str | None = None, connector: str | None = None) -> list[Document]:
         """The last lines of its log. A worker of Kafka's has no such path: RequestRefused with 404."""
         given = {"lines": str(lines), "level": level, "connector": connector}
         query = {name: text for name, text in given.items() if text is not None}
@@ -149,36 +160,36 @@ class ConnectClient:
 
     # ---- connectors
 
-    def connectors(self) -> dict[str, dict[str, Any]]:
+    def connectors(self) -> dict[str, Document]:
         """By name: ``info`` and ``status`` of each. One that is just being created or deleted may lack the status."""
         return dict(self._ask("GET", "/connectors", query=[("expand", "status"), ("expand", "info")]))
 
-    def connector(self, name: str) -> dict[str, Any]:
+    def connector(self, name: str) -> Document:
         return dict(self._ask("GET", _path(name)))
 
-    def create(self, name: str, config: Mapping[str, str], initial_state: str | None = None) -> dict[str, Any]:
-        body: dict[str, Any] = {"name": name, "config": dict(config)}
+    def create(self, name: str, config: Mapping[str, str], initial_state: str | None = None) -> Document:
+        body: Document = {"name": name, "config": dict(config)}
         if initial_state is not None:
             body["initial_state"] = initial_state
         return dict(self._ask("POST", "/connectors", body=body))
 
-    def put_config(self, name: str, config: Mapping[str, str]) -> dict[str, Any]:
+    def put_config(self, name: str, config: Mapping[str, str]) -> Document:
         """Creates the connector if there is none."""
         return dict(self._ask("PUT", _path(name, "config"), body=dict(config)))
 
-    def patch_config(self, name: str, changes: Mapping[str, str | None]) -> dict[str, Any]:
+    def patch_config(self, name: str, changes: Mapping[str, str | None]) -> Document:
         return dict(self._ask("PATCH", _path(name, "config"), body=dict(changes)))
 
-    def config(self, name: str) -> dict[str, Any]:
+    def config(self, name: str) -> Document:
         return dict(self._ask("GET", _path(name, "config")))
 
     def delete(self, name: str) -> None:
         self._ask("DELETE", _path(name))
 
-    def status(self, name: str) -> dict[str, Any]:
+    def status(self, name: str) -> Document:
         return dict(self._ask("GET", _path(name, "status")))
 
-    def tasks(self, name: str) -> list[dict[str, Any]]:
+    def tasks(self, name: str) -> list[Document]:
         return list(self._ask("GET", _path(name, "tasks")))
 
     def change_state(self, name: str, verb: str) -> None:
@@ -198,10 +209,10 @@ class ConnectClient:
     def reset_topics(self, name: str) -> None:
         self._ask("PUT", _path(name, "topics", "reset"))
 
-    def offsets(self, name: str) -> list[dict[str, Any]]:
+    def offsets(self, name: str) -> list[Document]:
         return list(self._ask("GET", _path(name, "offsets"))["offsets"])
 
-    def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, Any]]) -> str:
+    def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, object]]) -> str:
         """What the worker says of it."""
         return str(self._ask("PATCH", _path(name, "offsets"), body={"offsets": list(offsets)})["message"])
 
@@ -216,7 +227,7 @@ class ConnectClient:
         path: str,
         *,
         query: Mapping[str, str] | Sequence[tuple[str, str]] = (),
-        body: Any = None,
+        body: object = None,
         patience_s: float | None = None,
     ) -> Any:
         deadline = self.clock() + (self.timeout_s if patience_s is None else patience_s)
@@ -229,7 +240,9 @@ class ConnectClient:
                     raise
             self.sleep(_PAUSE_S)
 
-    def _ask_once(self, method: str, path: str, query: Mapping[str, str] | Sequence[tuple[str, str]], body: Any) -> Any:
+    def _ask_once(
+        self, method: str, path: str, query: Mapping[str, str] | Sequence[tuple[str, str]], body: object
+    ) -> object:
         pairs = httpx.QueryParams(list(query.items() if isinstance(query, Mapping) else query))
         try:
             answer = self._client.request(method, self.url + path, params=pairs or None, json=body)

@@ -35,7 +35,7 @@ class HttpConnection(H11Protocol):
     """
 
     def __init__(
-        self, config: Config, state: ServerState, app_state: dict[str, Any], *, loop_sharing: LoopSharing
+        self, config: Config, state: ServerState, app_state: dict[str, object], *, loop_sharing: LoopSharing
     ) -> None:
         super().__init__(config, state, app_state)
         self.account = loop_sharing.newcomers

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -17,17 +17,20 @@ from barnabas.connect.rest.route_table import ROUTES
 
 __all__ = ["openapi_document"]
 
+_Object: TypeAlias = dict[str, Any]
+"""A part of an OpenAPI document."""
+
 _COMPONENT = "#/components/schemas/{name}"
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
 @cache
-def openapi_document(version: str) -> dict[str, Any]:
+def openapi_document(version: str) -> _Object:
     documented = [route for route in ROUTES if route.access is not Access.INTERNAL]
     types = [kind for route in documented for kind in (route.body, *route.answers.values()) if kind is not None]
     schemas, components = msgspec.json.schema_components([*types, ErrorMessage], ref_template=_COMPONENT)
     by_type = list(zip([*types, ErrorMessage], schemas, strict=True))
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, _Object] = {}
     for route in documented:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_type)
     return {
@@ -49,8 +52,8 @@ def openapi_document(version: str) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route, schemas: list[tuple[Any, dict[str, Any]]]) -> dict[str, Any]:
-    operation: dict[str, Any] = {
+def _operation(route: Route, schemas: list[tuple[Any, _Object]]) -> _Object:
+    operation: _Object = {
         "operationId": route.handler.__name__,
         "summary": route.about,
         "tags": [route.path.split("/")[1] or "worker"],
@@ -69,7 +72,7 @@ def _operation(route: Route, schemas: list[tuple[Any, dict[str, Any]]]) -> dict[
     return operation
 
 
-def _path_parameters(route: Route) -> list[dict[str, Any]]:
+def _path_parameters(route: Route) -> list[_Object]:
     return [
         {
             "name": name,
@@ -81,10 +84,10 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
     ]
 
 
-def _query_parameters(route: Route) -> list[dict[str, Any]]:
+def _query_parameters(route: Route) -> list[_Object]:
     found = []
     for parameter in route.query:
-        schema: dict[str, Any] = {"type": "string"}
+        schema: _Object = {"type": "string"}
         if parameter.values:
             schema["enum"] = list(parameter.values)
         if parameter.is_repeated:
@@ -93,11 +96,11 @@ def _query_parameters(route: Route) -> list[dict[str, Any]]:
     return found
 
 
-def _answer(kind: Any, schemas: list[tuple[Any, dict[str, Any]]], about: str = "Done") -> dict[str, Any]:
+def _answer(kind: Any, schemas: list[tuple[Any, _Object]], about: str = "Done") -> _Object:
     if kind is None:
         return {"description": about}
     return {"description": about, "content": {"application/json": {"schema": _schema(kind, schemas)}}}
 
 
-def _schema(kind: Any, schemas: list[tuple[Any, dict[str, Any]]]) -> dict[str, Any]:
+def _schema(kind: Any, schemas: list[tuple[Any, _Object]]) -> _Object:
     return next(schema for each, schema in schemas if each == kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.connect.plugins.api import (
     REQUIRED,
@@ -90,7 +90,7 @@ class Generator(SourceConnector):
 
     @classmethod
     def alter_offsets(
-        cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+        cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> bool:
         """Raises ValueError."""
         check_positions(offsets, partition=_PARTITION, offset={"next": 0})

@@ -112,7 +112,7 @@ class TopicToTopicTask(SourceTask):
             for partition, offset in partitions.items()
         ]
 
-    def _partition(self, topic: str, partition: int) -> dict[str, Any]:
+    def _partition(self, topic: str, partition: int) -> dict[str, object]:
         return {"cluster": str(self.settings["source.cluster.alias"]), "partition": partition, "topic": topic}
 
     def _start(self, each: TopicPartition) -> int:
@@ -183,7 +183,7 @@ class TopicToTopic(SourceConnector):
 
     @classmethod
     def alter_offsets(
-        cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+        cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> bool:
         """Raises ValueError."""
         check_positions(offsets, partition={"cluster": "...", "partition": 0, "topic": "..."}, offset={"offset": 0})
@@ -239,7 +239,7 @@ class TopicToTopic(SourceConnector):
         return {name: len(described[name].partitions) for name in wanted}
 
     @classmethod
-    def validate(cls, config: Mapping[str, str], settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    def validate(cls, config: Mapping[str, str], settings: Mapping[str, object]) -> Mapping[str, Sequence[str]]:
         errors: dict[str, Sequence[str]] = {}
         if bool(settings.get("source.topics")) == bool(settings.get("source.topics.regex")):
             errors["source.topics"] = ["Set either source.topics, or source.topics.regex."]

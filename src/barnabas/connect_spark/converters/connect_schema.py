@@ -115,9 +115,9 @@ class ConnectSchema:
         """The same struct with other fields."""
         return replace(self, fields=fields)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As in the envelope, with the members in Connect's order."""
-        form: dict[str, Any] = {"type": str(self.type)}
+        form: dict[str, object] = {"type": str(self.type)}
         if self.type is SchemaType.ARRAY:
             form["items"] = self.item.to_json()
         elif self.type is SchemaType.MAP:
@@ -160,14 +160,14 @@ class ConnectSchema:
         )
 
 
-def _text(form: dict[str, Any], member: str, otherwise: str) -> str | None:
+def _text(form: dict[str, object], member: str, otherwise: str) -> str | None:
     found = form.get(member)
     if found is not None and not isinstance(found, str):
         raise DataException(f"{otherwise}{json.dumps(found)} is not a string")
     return found
 
 
-def _version(form: dict[str, Any]) -> int | None:
+def _version(form: dict[str, object]) -> int | None:
     found = form.get("version")
     if found is None:
         return None
@@ -176,7 +176,7 @@ def _version(form: dict[str, Any]) -> int | None:
     return found
 
 
-def _parameters(form: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+def _parameters(form: dict[str, object]) -> tuple[tuple[str, str], ...]:
     found = form.get("parameters")
     if found is None:
         return ()
@@ -204,7 +204,7 @@ def _children(kind: SchemaType, form: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _field(form: Any) -> Field:
+def _field(form: object) -> Field:
     name = form.get("field") if isinstance(form, dict) else None
     if not isinstance(name, str):
         raise DataException("Struct schema's field name not specified properly")

@@ -80,7 +80,7 @@ class ProtobufConverter(Converter):
         answer = t.StructType([t.StructField("value", kind), t.StructField("error", t.StringType())])
         codec: list[MessageCodec] = []
 
-        def read(data: bytes | None) -> tuple[Any, str | None]:
+        def read(data: bytes | None) -> tuple[object, str | None]:
             if not codec:  # Once in each worker process of Spark's; a codec itself can't be sent there.
                 codec.append(_codec(descriptors, message))
             if data is None:

@@ -64,7 +64,7 @@ class MessageCodec:
         self._class = message_factory.GetMessageClass(self._descriptor)
         self.spark_type = _struct(self._descriptor, ())
 
-    def decode(self, data: bytes) -> dict[str, Any]:
+    def decode(self, data: bytes) -> dict[str, object]:
         """Raises ValueError."""
         message = self._class()
         try:
@@ -126,11 +126,11 @@ def _single_type(field: FieldDescriptor, outer: tuple[str, ...]) -> t.DataType:
 # ---- Reading --------------------------------------------------------------------------------------------------------
 
 
-def _read_message(message: Message) -> dict[str, Any]:
+def _read_message(message: Message) -> dict[str, object]:
     return {field.name: _read_field(message, field) for field in message.DESCRIPTOR.fields}
 
 
-def _read_field(message: Message, field: FieldDescriptor) -> Any:
+def _read_field(message: Message, field: FieldDescriptor) -> object:
     if field.has_presence and not message.HasField(field.name):
         return None
     found = getattr(message, field.name)

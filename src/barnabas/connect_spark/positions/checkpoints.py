@@ -49,7 +49,7 @@ class CheckpointState:
     finished: int | None
     ends: Mapping[int, list[Any]]
     """Spark's end offset of each source, by batch: the last two that were planned."""
-    work: Mapping[str, Any] = field(default_factory=dict)
+    work: Mapping[str, object] = field(default_factory=dict)
     """What the task read, if its position does not say that."""
 
 
@@ -62,7 +62,7 @@ class Checkpoint:
     is_resumed: bool
 
 
-def agrees(state: CheckpointState, truth: Position, position_of: Callable[[list[Any]], Position]) -> bool:
+def agrees(state: CheckpointState, truth: Position, position_of: Callable[[list[object]], Position]) -> bool:
     """``position_of`` makes of Spark's end offsets what can be compared with ``truth``."""
     if state.planned is None:
         return state.finished is None and bool(state.start == truth)
@@ -77,11 +77,11 @@ def agrees(state: CheckpointState, truth: Position, position_of: Callable[[list[
 def open_checkpoint(
     folder: Path,
     truth: Position,
-    position_of: Callable[[list[Any]], Position],
+    position_of: Callable[[list[object]], Position],
     *,
     now_ms: int,
-    spark_ends: Sequence[Any] | None = None,
-    work: Mapping[str, Any] | None = None,
+    spark_ends: Sequence[object] | None = None,
+    work: Mapping[str, object] | None = None,
 ) -> Checkpoint:
     """The folder as it is if it agrees, else an empty one. It does not agree if it is of other ``work``: task 0 may
     read something else than it did, and be at an equal position there.
@@ -99,7 +99,7 @@ def open_checkpoint(
 
 
 def fresh_checkpoint(
-    folder: Path, *, now_ms: int, start: Position = None, work: Mapping[str, Any] | None = None
+    folder: Path, *, now_ms: int, start: Position = None, work: Mapping[str, object] | None = None
 ) -> Checkpoint:
     """An empty folder, whatever was there."""
     if folder.exists():
@@ -132,7 +132,7 @@ def _last(folder: Path) -> int | None:
     return max((int(path.name) for path in folder.glob("*") if path.name.isdigit()), default=None)
 
 
-def _ends(path: Path) -> list[Any]:
+def _ends(path: Path) -> list[object]:
     """Version, metadata, and a line for each source: its offset, or ``-`` if it has none yet."""
     version, _, *lines = path.read_text().splitlines()
     if version != "v1":

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect_spark.positions.checkpoints import Checkpoint, note_finished, note_planned, read_state
@@ -76,11 +76,11 @@ class KafkaBatches:
         self._folder = checkpoint.folder
         self._process = process
         self._note = note
-        self._ends: dict[int, list[Any]] = {}
+        self._ends: dict[int, list[object]] = {}
         self._number = 0
         self._planned: dict[TopicPartition, int] | None = None
         """The end of a batch that is in the checkpoint and was not finished."""
-        self.last: dict[str, Any] | None = None
+        self.last: dict[str, object] | None = None
         """The last batch, for who looks on."""
         self.frame: DataFrame | None = None
         state = read_state(self._folder)
@@ -90,7 +90,7 @@ class KafkaBatches:
             self._number = state.planned + is_finished
             self._planned = None if is_finished else from_kafka_json(state.ends[state.planned][0])
 
-    def ends(self, batch_number: int) -> list[Any] | None:
+    def ends(self, batch_number: int) -> list[object] | None:
         return self._ends.get(batch_number)
 
     def step(self) -> None:

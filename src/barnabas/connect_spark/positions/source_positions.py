@@ -11,7 +11,7 @@ __all__ = ["check_positions"]
 Positions = Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
 
 
-def check_positions(offsets: Positions, *, partition: Mapping[str, Any], offset: Mapping[str, int]) -> None:
+def check_positions(offsets: Positions, *, partition: Mapping[str, object], offset: Mapping[str, int]) -> None:
     """``partition`` and ``offset`` are examples: 0 stands for any number from 0 on, "..." for any text, and any other
     text for itself. Forgetting is never refused, so that what got there by mistake can go.
 
@@ -25,17 +25,17 @@ def check_positions(offsets: Positions, *, partition: Mapping[str, Any], offset:
                 raise ValueError(f"the {what} of this connector must be like {_shown(example)}, not {_shown(found)}")
 
 
-def _is_like(found: Mapping[str, Any] | None, example: Mapping[str, Any]) -> bool:
+def _is_like(found: Mapping[str, object] | None, example: Mapping[str, object]) -> bool:
     if found is None or found.keys() != example.keys():
         return False
     return all(_is_value(found[name], wanted) for name, wanted in example.items())
 
 
-def _is_value(found: Any, wanted: Any) -> bool:
+def _is_value(found: object, wanted: object) -> bool:
     if isinstance(wanted, int):
         return isinstance(found, int) and not isinstance(found, bool) and found >= 0
     return isinstance(found, str) and wanted in ("...", found)
 
 
-def _shown(value: Mapping[str, Any] | None) -> str:
+def _shown(value: Mapping[str, object] | None) -> str:
     return json.dumps(None if value is None else dict(value))

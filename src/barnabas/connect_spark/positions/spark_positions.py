@@ -39,7 +39,7 @@ class SparkPositions:
         self._may_have_shared = bool(work.partition)
         """Whether there may be positions of before they belonged to work."""
 
-    def stored(self) -> list[Any] | None:
+    def stored(self) -> list[object] | None:
         """Spark's end offset of each source, None to begin anew. Raises TerminalError for what can't be used."""
         ends = self._ends(self._work.partition)
         if ends is not None or not self._work.partition:
@@ -57,7 +57,7 @@ class SparkPositions:
         )
         return None
 
-    def pairs(self, ends: Sequence[Any]) -> Pairs:
+    def pairs(self, ends: Sequence[object]) -> Pairs:
         """What has to be written when a batch has ended there."""
         pairs: Pairs = [
             (self._key(index, self._work.partition), {_OFFSET: json.dumps(end, separators=(",", ":"))})
@@ -69,8 +69,8 @@ class SparkPositions:
             pairs += [(self._key(index, {}), None) for index in range(self._count({}))]
         return pairs
 
-    def _ends(self, partition: Mapping[str, Any]) -> list[Any] | None:
-        ends: list[Any] = []
+    def _ends(self, partition: Mapping[str, object]) -> list[object] | None:
+        ends: list[object] = []
         while (found := self._read(self._key(len(ends), partition))) is not None:
             text = found.get(_OFFSET)
             try:
@@ -82,12 +82,12 @@ class SparkPositions:
                 ) from None
         return ends or None
 
-    def _count(self, partition: Mapping[str, Any]) -> int:
+    def _count(self, partition: Mapping[str, object]) -> int:
         count = 0
         while self._read(self._key(count, partition)) is not None:
             count += 1
         return count
 
     @staticmethod
-    def _key(index: int, partition: Mapping[str, Any]) -> dict[str, Any]:
+    def _key(index: int, partition: Mapping[str, object]) -> dict[str, object]:
         return {SPARK_SOURCE: index, **partition}

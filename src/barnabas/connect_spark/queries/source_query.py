@@ -14,7 +14,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from barnabas.clients.admin import AdminClient
@@ -197,7 +197,7 @@ class SourceProgram:
         work = self._spec.work.partition
         return open_checkpoint(folder, ends, lambda found: found, now_ms=now_ms, spark_ends=ends, work=work)
 
-    def _offsets(self, ends: Sequence[Any]) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+    def _offsets(self, ends: Sequence[object]) -> list[tuple[Mapping[str, object], Mapping[str, object] | None]]:
         positions = self._task.offsets_of(ends)
         return self._spark_positions.pairs(ends) if positions is None else _pairs(positions)
 
@@ -242,7 +242,7 @@ class SourceProgram:
             logged = min(count, LOGGED_MAX) if is_logged else 0
             self._spec.figures.has_failed(count, skipped=True, logged=logged)
 
-    def _commit(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]) -> None:
+    def _commit(self, offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]) -> None:
         began_s, figures = time.monotonic(), self._spec.figures
         try:
             self._write_offsets(offsets)
@@ -281,7 +281,7 @@ class SourceProgram:
             self._known_topics |= names
 
 
-def _pairs(offsets: Sequence[SourceOffset]) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+def _pairs(offsets: Sequence[SourceOffset]) -> list[tuple[Mapping[str, object], Mapping[str, object] | None]]:
     return [(each.partition, each.offset) for each in offsets]
 
 

@@ -78,5 +78,5 @@ class WorkerTaskContext:
     read_offset: SourceOffsetReader
     scratch: Path
 
-    def source_offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def source_offset(self, partition: Mapping[str, object]) -> Mapping[str, object] | None:
         return self.read_offset(partition)

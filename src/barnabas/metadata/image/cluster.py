@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from barnabas.common.errors import InvariantViolated, invariant
 from barnabas.common.uuid import Uuid
@@ -20,6 +20,8 @@ from barnabas.protocol.records.register_controller_record import (
 from barnabas.protocol.records.unregister_broker_record import UnregisterBrokerRecord
 
 __all__ = ["BrokerRegistration", "ClusterDelta", "ClusterImage", "ControllerRegistration", "Endpoint"]
+
+V = TypeVar("V")
 
 
 class Endpoint(NamedTuple):
@@ -298,7 +300,7 @@ class ClusterDelta:
         return broker
 
 
-def _applied(before: Mapping[int, Any], changes: Mapping[int, Any]) -> Mapping[int, Any]:
+def _applied(before: Mapping[int, V], changes: Mapping[int, V | None]) -> Mapping[int, V]:
     if not changes:
         return before
     after = dict(before)

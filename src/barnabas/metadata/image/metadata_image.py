@@ -192,7 +192,7 @@ class MetadataDelta:
             count += 0 if part is None else len(part.changes)
         return count
 
-    def replay(self, record: Any) -> None:
+    def replay(self, record: object) -> None:
         """Take one record. Raises InvariantViolated if it cannot follow what came before."""
         replay = _REPLAYS.get(type(record))
         if replay is None:

@@ -26,7 +26,7 @@ class RecordWriter:
         self.records: list[ApiMessageAndVersion] = []
         self.losses: list[str] = []
 
-    def write(self, message: Any, version: int) -> None:
+    def write(self, message: object, version: int) -> None:
         self.records.append(ApiMessageAndVersion(message, version))
 
     def lose(self, what: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.connect.plugins.api import ConfigDef, ConfigKey, NonEmptyString, SinkBatch, SinkConnector, SinkTask
 
@@ -43,7 +43,7 @@ class FlightDelays(SinkConnector):
         return [dict(self.config)]
 
     @classmethod
-    def validate(cls, config: Mapping[str, str], settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    def validate(cls, config: Mapping[str, str], settings: Mapping[str, object]) -> Mapping[str, Sequence[str]]:
         directory = settings.get(_DIRECTORY)
         if directory and not Path(str(directory)).is_absolute():
             return {_DIRECTORY: [f"{directory} is no absolute path."]}

@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.rest.connect_client import ConnectClient, RequestRefused, WorkerUnreachable
 from barnabas.pipelines.errors import PipelineError
 from barnabas.pipelines.flights.flight_topic import FlightTopics
 from barnabas.pipelines.flights.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    from barnabas.connect.rest.connect_client import Document
 
 __all__ = ["FLIGHT_DELAYS", "FlightConnectors", "connector_configs", "failure_of", "group_of"]
 
@@ -144,12 +147,12 @@ class FlightConnectors:
                     f"connector {name} stays failed: {reason}. See {self.client.url}/connectors/{name}/status"
                 )
 
-    def _config(self, name: str) -> Mapping[str, Any] | None:
-        config: Mapping[str, Any] | None = self._ask(lambda: self.client.config(name))
+    def _config(self, name: str) -> Document | None:
+        config: Document | None = self._ask(lambda: self.client.config(name))
         return config
 
-    def _status(self, name: str) -> Mapping[str, Any] | None:
-        status: Mapping[str, Any] | None = self._ask(lambda: self.client.status(name))
+    def _status(self, name: str) -> Document | None:
+        status: Document | None = self._ask(lambda: self.client.status(name))
         return status
 
     def _ask(self, request: Callable[[], Any]) -> Any:
@@ -165,7 +168,7 @@ class FlightConnectors:
             raise PipelineError(str(error)) from error
 
 
-def failure_of(status: Mapping[str, Any] | None) -> str | None:
+def failure_of(status: Document | None) -> str | None:
     """Why a connector or one of its tasks has failed, in a line."""
     if status is None:
         return None
@@ -176,5 +179,5 @@ def failure_of(status: Mapping[str, Any] | None) -> str | None:
     return None
 
 
-def _runs(status: Mapping[str, Any] | None) -> bool:
+def _runs(status: Document | None) -> bool:
     return bool(status and status["tasks"] and all(each["state"] == "RUNNING" for each in status["tasks"]))

@@ -112,7 +112,7 @@ class _GuardedAuthorizer(Authorizer):
         except Exception:
             log.exception("authorizer %s failed to close", type(self.guarded).__qualname__)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         """What only this authorizer has, for example ``explain``."""
         return getattr(self.guarded, name)
 

@@ -16,12 +16,14 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener, url2pathname
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from http.client import HTTPMessage
+    from typing import IO
 
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
@@ -94,7 +96,9 @@ def _fetch_over_http(url: str) -> bytes:
     from http.client import HTTPException
 
     class SameSecurity(HTTPRedirectHandler):
-        def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: str) -> Any:
+        def redirect_request(
+            self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+        ) -> Request | None:
             if req.full_url.lower().startswith("https:") and not newurl.lower().startswith("https:"):
                 raise OSError("it redirects from https to something else")
             return super().redirect_request(req, fp, code, msg, headers, newurl)
@@ -108,7 +112,7 @@ def _fetch_over_http(url: str) -> bytes:
         raise OSError(str(error) or type(error).__name__) from error
 
 
-def read_key_set(data: bytes) -> list[dict[str, Any]]:
+def read_key_set(data: bytes) -> list[dict[str, object]]:
     """The keys of a JSON Web Key Set as they stand there. Raises UnusableJwks."""
     try:
         document = json.loads(data)
@@ -125,7 +129,7 @@ class _Key:
 
     __slots__ = ("_algorithm", "_curve", "_type", "id", "key")
 
-    def __init__(self, description: dict[str, Any], key: PublicKey) -> None:
+    def __init__(self, description: dict[str, object], key: PublicKey) -> None:
         key_id, algorithm = description.get("kid"), description.get("alg")
         self.id = key_id if isinstance(key_id, str) else None
         self.key = key
@@ -231,7 +235,7 @@ class JsonWebKeys:
             is_due = True
 
 
-def _usable_keys(descriptions: list[dict[str, Any]]) -> tuple[_Key, ...]:
+def _usable_keys(descriptions: list[dict[str, object]]) -> tuple[_Key, ...]:
     keys = []
     for description in descriptions:
         try:
@@ -244,7 +248,7 @@ def _usable_keys(descriptions: list[dict[str, Any]]) -> tuple[_Key, ...]:
     return tuple(keys)
 
 
-def _public_key(description: dict[str, Any]) -> PublicKey | None:
+def _public_key(description: dict[str, object]) -> PublicKey | None:
     """None for a key that is for something else. Raises ValueError, TypeError or KeyError."""
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey

@@ -11,7 +11,7 @@ PyJWT does the cryptography. It is imported with this module, which a node loads
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jwt
 
@@ -66,7 +66,7 @@ class JwtValidator:
         _number(claims, "iat", required=True)
         return BearerToken(_subject(claims, rules.subject_claim), int(expires_s * 1000), _scope(claims, rules))
 
-    def _verified_claims(self, token: str) -> dict[str, Any]:
+    def _verified_claims(self, token: str) -> dict[str, object]:
         try:
             header = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
@@ -80,7 +80,7 @@ class JwtValidator:
         reason = "its signature is wrong"
         for key in keys[:_KEYS_TRIED_MAX]:
             try:
-                claims: dict[str, Any] = jwt.decode(
+                claims: dict[str, object] = jwt.decode(
                     token,
                     key,
                     algorithms=[algorithm],
@@ -102,7 +102,7 @@ _REASONS: dict[type[Exception], str] = {
 }
 
 
-def _number(claims: dict[str, Any], name: str, *, required: bool) -> float:
+def _number(claims: dict[str, object], name: str, *, required: bool) -> float:
     value = claims.get(name)
     if value is None and not required:
         return 0.0
@@ -111,14 +111,14 @@ def _number(claims: dict[str, Any], name: str, *, required: bool) -> float:
     return float(value)
 
 
-def _subject(claims: dict[str, Any], name: str) -> str:
+def _subject(claims: dict[str, object], name: str) -> str:
     value = claims.get(name)
     if not isinstance(value, str) or not value.strip():
         raise InvalidToken(f"it has no usable claim '{name}'")
     return value.strip()
 
 
-def _scope(claims: dict[str, Any], rules: JwtRules) -> frozenset[str]:
+def _scope(claims: dict[str, object], rules: JwtRules) -> frozenset[str]:
     """A text is one scope, a list several; without the claim there are none. A duplicate is refused, as by Kafka."""
     value = claims.get(rules.scope_claim, [])
     scopes = [value] if isinstance(value, str) else value

@@ -6,7 +6,7 @@ What clients chose (names, client ids) can't end a line, a field or a string: se
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.common.printable import quoted
 from barnabas.protocol.api_keys import API_TABLE
@@ -44,7 +44,7 @@ def _rule_text(event: AccessEvent) -> str:
     return rule.kind if rule.id is None else f"{rule.kind}(id={rule.id}, acl={quoted(rule.text or '')})"
 
 
-def decision_fields(event: AccessEvent, node_id: int) -> dict[str, Any]:
+def decision_fields(event: AccessEvent, node_id: int) -> dict[str, object]:
     request, forwarding = event.request, event.forwarding_principal
     return {
         "version": SCHEMA_VERSION,
@@ -74,7 +74,7 @@ def decision_fields(event: AccessEvent, node_id: int) -> dict[str, Any]:
     }
 
 
-def dropped_fields(node_id: int, now_ms: int, dropped: int, total: int) -> dict[str, Any]:
+def dropped_fields(node_id: int, now_ms: int, dropped: int, total: int) -> dict[str, object]:
     return {
         "version": SCHEMA_VERSION,
         "type": "dropped",
@@ -85,6 +85,6 @@ def dropped_fields(node_id: int, now_ms: int, dropped: int, total: int) -> dict[
     }
 
 
-def to_json(fields: dict[str, Any]) -> bytes:
+def to_json(fields: dict[str, object]) -> bytes:
     """ASCII on one line: no character of a name is left that a terminal or a reader of lines would act on."""
     return json.dumps(fields, separators=(",", ":")).replace("\x7f", "\\u007f").encode("ascii")

@@ -216,18 +216,18 @@ class _UnheardRights(DeclaredRights):
         )
 
 
-async def _prepared(decision: PreparedDecision[Any]) -> Any:
+async def _prepared(decision: PreparedDecision[object]) -> object:
     await worked_out(decision.work)
     answer = _wait_for(decision.decide())
     return await answer if isinstance(answer, Awaitable) else answer
 
 
-def _wait_for(deferred: Deferred[Any] | PreparedDecision[Any]) -> Any:
+def _wait_for(deferred: Deferred[object] | PreparedDecision[object]) -> object:
     if isinstance(deferred, PreparedDecision):
         return _prepared(deferred)
     if deferred.is_complete:
         value = deferred.value
         return worked_out(value) if isinstance(value, LongAnswer) else value
-    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
     deferred.on_complete(lambda value: None if future.done() else future.set_result(value))
     return future

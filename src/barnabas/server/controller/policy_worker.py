@@ -201,7 +201,7 @@ class Policies:
             session.answer(await self._verdicts(questions, principal))
         return session
 
-    async def _rehearse_in_steps(self, steps: Steps[Any], session: PolicySession) -> None:
+    async def _rehearse_in_steps(self, steps: Steps[object], session: PolicySession) -> None:
         """The state may change between the steps: then the decision itself asks more, and that is refused."""
         is_going_on = True
         while is_going_on:
@@ -224,7 +224,7 @@ class Policies:
 
 
 class _Unlimited:
-    def allowance(self, *_: Any, **__: Any) -> Any:
+    def allowance(self, *_: object, **__: object) -> object:
         return UNLIMITED
 
 
@@ -235,23 +235,23 @@ class Rehearsal:
 
     def __init__(self, controller: QuorumController) -> None:
         self._controller = controller
-        self.steps: list[Steps[Any]] = []
+        self.steps: list[Steps[object]] = []
         """Decisions in steps, of which none has been taken."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._controller, name)
 
-    def submit(self, decide: Callable[[], Any], answer_error: Callable[[ApiException], Any]) -> Deferred[Any]:
+    def submit(self, decide: Callable[[], object], answer_error: Callable[[ApiException], object]) -> Deferred[object]:
         with suppress(Exception):  # It comes again when it counts.
             decide()
         return Deferred()
 
-    def submit_in_steps(self, steps: Steps[Any], answer_error: Callable[[ApiException], Any]) -> Deferred[Any]:
+    def submit_in_steps(self, steps: Steps[object], answer_error: Callable[[ApiException], object]) -> Deferred[object]:
         self.steps.append(steps)
         return Deferred()
 
 
-def _step(steps: Steps[Any]) -> bool:
+def _step(steps: Steps[object]) -> bool:
     """Whether the decision goes on; one that fails comes again when it counts."""
     try:
         next(steps)
@@ -284,7 +284,7 @@ def _is_secret(name: str) -> bool:
     return key is None or key.sensitive
 
 
-def _optional_arguments(validate: Callable[..., Any]) -> tuple[str, ...]:
+def _optional_arguments(validate: Callable[..., object]) -> tuple[str, ...]:
     parameters = inspect.signature(validate).parameters
     if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
         return _OPTIONAL

@@ -84,7 +84,7 @@ class QuorumHandlers(ControllerHandlers):
             )
         return known
 
-    def _ask_replica(self, controller: Any, request: Message, access: Access) -> Awaitable[Message]:
+    def _ask_replica(self, controller: object, request: Message, access: Access) -> Awaitable[Message]:
         access.require_on_cluster(QUORUM_APIS[access.context.api_key])
         try:
             answer = self._driver.handle_request(request, access.context.api_version)

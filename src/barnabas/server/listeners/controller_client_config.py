@@ -6,7 +6,7 @@ As in Kafka the client's side of that listener is what the listener itself has: 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.clients.client_config import Address, ClientConfig, client_config
 from barnabas.common.broker_config import BROKER_CONFIG_DEF
@@ -47,7 +47,7 @@ def listener_client_values(
     client_id: str,
     request_timeout_ms: int,
     peers: str,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The client's side of one of our listeners: those who have the same one understand it."""
     values = dict(client_config(_NO_PROPERTIES).values)
     for name in values:

@@ -57,14 +57,14 @@ class MetricsEndpoint:
         if self._socket is not None:
             self._socket.close()
 
-    def _make_server(self, bound: socket.socket) -> Any:
+    def _make_server(self, bound: socket.socket) -> object:
         from socketserver import ThreadingMixIn
         from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
         class Quiet(WSGIRequestHandler):
             timeout = 10
 
-            def log_message(self, format: str, *args: Any) -> None:
+            def log_message(self, format: str, *args: object) -> None:
                 log.debug(format, *args)
 
         class Server(ThreadingMixIn, WSGIServer):
@@ -73,7 +73,7 @@ class MetricsEndpoint:
             daemon_threads = True
             block_on_close = False
 
-            def handle_error(self, request: Any, client_address: Any) -> None:
+            def handle_error(self, request: object, client_address: object) -> None:
                 log.debug("a client of the metrics endpoint went away", exc_info=True)
 
         server = Server(bound.getsockname()[:2], Quiet, bind_and_activate=False)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 __all__ = ["PendingAppend", "PendingAppends"]
 
@@ -23,7 +26,7 @@ class PendingAppend:
         self.last_offset = last_offset
         self.committed = committed
 
-    def __await__(self) -> Any:
+    def __await__(self) -> Generator[object, None, None]:
         return self.committed.__await__()
 
 

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.common.clock import Clock
 from barnabas.common.errors import ApiException, ErrorCode, InvariantViolated
@@ -181,7 +181,7 @@ class RaftDriver:
     # --- input
 
     def append(
-        self, records: Sequence[Any], *, is_atomic: bool = True, values: Sequence[bytes] | None = None
+        self, records: Sequence[object], *, is_atomic: bool = True, values: Sequence[bytes] | None = None
     ) -> PendingAppend:
         """Append as the leader; raises NotLeaderException or RecordBatchTooLargeException and takes nothing then."""
         if self._fault is not None or self._is_closed:

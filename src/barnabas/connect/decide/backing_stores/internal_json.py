@@ -82,7 +82,7 @@ _KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
 )
 
 
-def _refuse_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
 
 

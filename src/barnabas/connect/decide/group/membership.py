@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from barnabas.clients.client_config import Address
 from barnabas.connect.decide.group import group_requests
@@ -61,6 +61,11 @@ from barnabas.connect.decide.group.membership_events import (
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.errors import DecodeError
+
+if TYPE_CHECKING:
+    from barnabas.protocol.messages.find_coordinator import FindCoordinatorResponse
+    from barnabas.protocol.messages.join_group import JoinGroupResponse
+    from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
 __all__ = ["DropConnections", "Membership", "Output", "Phase"]
 
@@ -329,7 +334,7 @@ class Membership:
             now_ms,
         )
 
-    def _handle_coordinator(self, response: Any, now_ms: float) -> None:
+    def _handle_coordinator(self, response: FindCoordinatorResponse, now_ms: float) -> None:
         code, message, address = coordinator_in(response)
         meaning = meaning_of(code)
         if meaning is Meaning.FINE:
@@ -341,7 +346,7 @@ class Membership:
             self._trouble(f"the coordinator of group {self.settings.group_id} is not known: {message or code}")
             self._retry_later(now_ms)
 
-    def _handle_join(self, response: Any, sent_ms: float, now_ms: float) -> None:
+    def _handle_join(self, response: JoinGroupResponse, sent_ms: float, now_ms: float) -> None:
         meaning = meaning_of(response.error_code)
         if meaning is Meaning.ID_GIVEN:
             self.member_id = response.member_id
@@ -383,7 +388,7 @@ class Membership:
                 ProtocolChanged(before, agreed, _verification_message(before, agreed, self.settings.group_id))
             )
 
-    def _handle_sync(self, response: Any, sent_ms: float, now_ms: float) -> None:
+    def _handle_sync(self, response: SyncGroupResponse, sent_ms: float, now_ms: float) -> None:
         if response.error_code:
             self._handle_error("SyncGroup", response.error_code, now_ms)
             return

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from barnabas.connect.decide.tasks.task_work import TaskWork
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
@@ -125,11 +125,11 @@ class TaskRuntime(Protocol):
 class OffsetStore(Protocol):
     """The positions of source connectors, in the offset topic of the worker or of the connector."""
 
-    def source_offset(self, connector: str, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    def source_offset(self, connector: str, partition: Mapping[str, object]) -> Mapping[str, object] | None:
         """What was read of the topic so far; callable from any thread. The worker has read to the topic's end before
         it starts a task."""
 
     async def write_source_offsets(
-        self, connector: str, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+        self, connector: str, offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> None:
         """Returns when they are safe. Raises ConnectError otherwise."""

@@ -87,8 +87,8 @@ def declared_work(partitions: Sequence[Mapping[str, Any] | None], task: int) -> 
 
 
 def check_spark_positions(
-    offsets: Iterable[tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]],
-    known: Iterable[Mapping[str, Any] | None],
+    offsets: Iterable[tuple[Mapping[str, object] | None, Mapping[str, object] | None]],
+    known: Iterable[Mapping[str, object] | None],
 ) -> None:
     """Refuse positions, set by hand, of a source whose tasks go on from Spark's own ones: those that no task could
     read, and those without work where tasks have work of their own. ``known`` are the partitions that have a position.

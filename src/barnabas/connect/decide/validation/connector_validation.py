@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, has_reference
 from barnabas.connect.decide.registry.plugin import Plugin, PluginType
@@ -320,7 +319,7 @@ class _Run:
     # --- what is shown ---
 
     def _value_info(self, key: ConfigKey | None, state: SettingState) -> ConfigValueInfo:
-        text_of: Callable[[Any], str | None] = key.text_of if key is not None else _text
+        text_of: Callable[[object], str | None] = key.text_of if key is not None else _text
         given = self._given.get(state.name)
         shown = given if given is not None and has_reference(given) else text_of(state.value)
         errors = [self._without_secret(state.name, each) for each in state.errors]

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import resources
-from typing import Any
 
 import jinja2
 from starlette.responses import Response
@@ -153,7 +152,7 @@ class Console:
         plugins = self._page_data.connector_plugins()
         return self._render("configure.html", user, plugins=plugins, name=name, config=info.config, is_new=False)
 
-    def _render(self, template: str, user: User, status: int = 200, /, **values: Any) -> Response:
+    def _render(self, template: str, user: User, status: int = 200, /, **values: object) -> Response:
         html = self._pages.get_template(template).render(
             user=user,
             may_operate=user.may(Role.OPERATE),
@@ -183,5 +182,5 @@ def _moment(epoch_s: float) -> str:
     return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _as_json(value: Mapping[str, Any]) -> str:
+def _as_json(value: Mapping[str, object]) -> str:
     return json.dumps(value, ensure_ascii=False)

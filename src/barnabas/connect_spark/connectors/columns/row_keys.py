@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.connect.plugins.api import ConfigKey, ConfigType
 
@@ -21,7 +21,7 @@ DELETE_ENABLED = ConfigKey(
 AUTO_EVOLVE = ConfigKey("auto.evolve", ConfigType.BOOLEAN, "false", "Whether columns that are missing are added.")
 
 
-def key_errors(settings: Mapping[str, Any]) -> dict[str, list[str]]:
+def key_errors(settings: Mapping[str, object]) -> dict[str, list[str]]:
     """What ``Connector.validate`` answers for settings of keys that don't go together."""
     errors: dict[str, list[str]] = {}
     mode = settings.get("pk.mode")
@@ -32,7 +32,7 @@ def key_errors(settings: Mapping[str, Any]) -> dict[str, list[str]]:
     return errors
 
 
-def refused_deletion(settings: Mapping[str, Any]) -> list[Column]:
+def refused_deletion(settings: Mapping[str, object]) -> list[Column]:
     """Why a record without a value is refused; nothing if it deletes a row."""
     from pyspark.sql import functions as F
 

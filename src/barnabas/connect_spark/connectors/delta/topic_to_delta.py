@@ -322,7 +322,7 @@ class TopicToDelta(SinkConnector):
     task_class = TopicToDeltaTask
 
     @classmethod
-    def validate(cls, config: Mapping[str, str], settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    def validate(cls, config: Mapping[str, str], settings: Mapping[str, object]) -> Mapping[str, Sequence[str]]:
         errors = key_errors(settings)
         path = str(settings.get("path") or "/")
         parts = urlsplit(path)
@@ -376,11 +376,11 @@ def _running_session() -> SparkSession:
     return session
 
 
-def _application(settings: Mapping[str, Any], connector: str) -> str:
+def _application(settings: Mapping[str, object], connector: str) -> str:
     return str(settings["transaction.name"] or f"barnabas-connect:{connector}")
 
 
-def _tables(settings: Mapping[str, Any], topics: Sequence[str] | set[str]) -> dict[str, list[str]]:
+def _tables(settings: Mapping[str, object], topics: Sequence[str] | set[str]) -> dict[str, list[str]]:
     """The topics of each table, by its path."""
     path = str(settings["path"])
     found: dict[str, list[str]] = {}

@@ -12,7 +12,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 from barnabas.connect.plugins.api import (
     REQUIRED,
@@ -119,7 +119,7 @@ class FileStreamSource(SourceConnector):
     task_class = FileStreamSourceTask
 
     @classmethod
-    def validate(cls, config: Mapping[str, str], settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    def validate(cls, config: Mapping[str, str], settings: Mapping[str, object]) -> Mapping[str, Sequence[str]]:
         path = settings.get(_FILE)
         if path and Path(str(path)).is_dir():
             return {_FILE: [f"{path} is a folder, not a file."]}

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from barnabas.connect.plugins.api import (
     REQUIRED,
@@ -178,7 +178,7 @@ class FilesToTopic(SourceConnector):
 
     @classmethod
     def alter_offsets(
-        cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+        cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> bool:
         """Raises ValueError."""
         check_positions(offsets, partition={"folder": "...", "file": "..."}, offset={"size": 0, "modified": 0})
@@ -188,7 +188,7 @@ class FilesToTopic(SourceConnector):
         return [{**self.config, _TASK: str(task), _TASKS: str(max_tasks)} for task in range(max_tasks)]
 
     @classmethod
-    def validate(cls, config: Mapping[str, str], settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    def validate(cls, config: Mapping[str, str], settings: Mapping[str, object]) -> Mapping[str, Sequence[str]]:
         errors: dict[str, Sequence[str]] = {}
         path = str(settings.get(_DIRECTORY) or "/")
         if not Path(path).is_absolute():

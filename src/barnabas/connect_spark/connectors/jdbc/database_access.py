@@ -6,7 +6,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.connect_spark.connectors.jdbc.database import Database
 from barnabas.connect_spark.connectors.jdbc.jdbc_settings import connect, staging_folder
@@ -18,7 +18,7 @@ __all__ = ["DatabaseAccess"]
 
 
 class DatabaseAccess:
-    def __init__(self, settings: Mapping[str, Any], spark: SparkSession, *, must_exist: bool = False) -> None:
+    def __init__(self, settings: Mapping[str, object], spark: SparkSession, *, must_exist: bool = False) -> None:
         """Touches nothing yet, so that it can be closed whatever fails. ``must_exist`` is as for ``connect``."""
         self._settings = settings
         self._spark = spark

@@ -70,7 +70,7 @@ def connect(settings: Mapping[str, Any], spark: SparkSession | None, *, must_exi
     )
 
 
-def staging_folder(settings: Mapping[str, Any], spark: SparkSession) -> Path:
+def staging_folder(settings: Mapping[str, object], spark: SparkSession) -> Path:
     """A new folder; whoever asked for it removes it. Raises TerminalError."""
     given = str(settings[STAGING_DIRECTORY] or "")
     place = place_of(spark)
@@ -89,7 +89,7 @@ def staging_folder(settings: Mapping[str, Any], spark: SparkSession) -> Path:
 
 
 def connection_errors(
-    config: Mapping[str, str], settings: Mapping[str, Any], others_of_java: Mapping[str, str]
+    config: Mapping[str, str], settings: Mapping[str, object], others_of_java: Mapping[str, str]
 ) -> dict[str, Sequence[str]]:
     """What is wrong with the address, and with settings of Java's connectors that would be ignored.
 

@@ -268,7 +268,7 @@ class JdbcSource(SourceConnector):
         return [{**self.config, _TABLES: ",".join(tables[first::count])} for first in range(count)]
 
     @classmethod
-    def validate(cls, config: Mapping[str, str], settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    def validate(cls, config: Mapping[str, str], settings: Mapping[str, object]) -> Mapping[str, Sequence[str]]:
         errors = connection_errors(config, settings, _OTHERS_OF_JAVA)
         mode = str(settings.get("mode") or "")
         if bool(settings.get("query")) == bool(settings.get("table.whitelist")):
@@ -281,7 +281,7 @@ class JdbcSource(SourceConnector):
 
     @classmethod
     def alter_offsets(
-        cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+        cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> bool:
         """Raises ValueError."""
         settings = cls.config_def.parse(config)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +18,7 @@ _ROWS_AT_A_TIME = 50_000
 _NO_TYPE = pa.null()
 
 
-def write_untyped(names: Sequence[str], chunks: Iterable[Sequence[tuple[Any, ...]]], file: Path) -> int:
+def write_untyped(names: Sequence[str], chunks: Iterable[Sequence[tuple[object, ...]]], file: Path) -> int:
     """Rows whose columns may have values of any type, as in SQLite: numbers widen, what does not fit is text."""
     tables = []
     for chunk in chunks:
@@ -35,14 +34,14 @@ def write_untyped(names: Sequence[str], chunks: Iterable[Sequence[tuple[Any, ...
     return int(table.num_rows)
 
 
-def _array(values: list[Any]) -> pa.Array:
+def _array(values: list[object]) -> pa.Array:
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         return pa.array([_text(value) for value in values], type=pa.string())
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return value.hex() if isinstance(value, bytes) else None if value is None else str(value)
 
 
