@@ -23,7 +23,13 @@ from barnabas.connect.decide.backing_stores.config_records import (
 from barnabas.connect.decide.backing_stores.config_state import ConfigState, ConnectorConfigChanged, TargetStateChanged
 from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
 from barnabas.connect.decide.group.group_settings import GroupSettings
-from barnabas.connect.decide.group.membership_events import Assigned, MembershipFailed, Notice, ReadConfigs, StopWork
+from barnabas.connect.decide.group.membership_events import (
+    Assigned,
+    MembershipEvent,
+    MembershipFailed,
+    ReadConfigs,
+    StopWork,
+)
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.connect.run.group_client import GroupClient
 from barnabas.connect.run.internal_topics.topic_admin import config_topic
@@ -44,7 +50,7 @@ class ConnectMember:
         protocol: ProtocolVersion = ProtocolVersion.SESSIONED,
         **settings: Any,
     ) -> None:
-        self.notices: list[Notice] = []
+        self.notices: list[MembershipEvent] = []
         self.running: set[str] = set()
         self.leader_url: str | None = None
         self._state = ConfigState()
@@ -111,7 +117,7 @@ class ConnectMember:
         if any(not isinstance(event, ConnectorConfigChanged | TargetStateChanged) for event in events):
             self.client.request_rejoin("the configs have changed")
 
-    def _obey(self, notice: Notice) -> None:
+    def _obey(self, notice: MembershipEvent) -> None:
         self.notices.append(notice)
         if isinstance(notice, Assigned):
             assignment = notice.assignment

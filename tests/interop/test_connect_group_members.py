@@ -12,7 +12,7 @@ from barnabas.clients.client_config import client_config
 from barnabas.clients.network_client import NetworkClient
 from barnabas.connect.decide.backing_stores.config_state import ConfigState
 from barnabas.connect.decide.group.group_settings import GroupSettings
-from barnabas.connect.decide.group.membership_events import Lost, Trouble
+from barnabas.connect.decide.group.membership_events import Lost, MembershipProblem
 from barnabas.connect.run.group_client import GroupClient
 from tests.interop.connect_member import ConnectMember
 from tests.peers import free_ports
@@ -79,7 +79,7 @@ def test_while_there_is_no_broker_the_member_says_so_once_and_goes_on() -> None:
             await asyncio.sleep(0.5)
             await client.leave("the test is over")
             await client.close()
-        (trouble,) = [notice for notice in notices if isinstance(notice, Trouble)]
+        (trouble,) = [notice for notice in notices if isinstance(notice, MembershipProblem)]
         assert "nothing listens at" in trouble.message
 
     asyncio.run(scenario())

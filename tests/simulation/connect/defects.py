@@ -9,10 +9,10 @@ from unittest import mock
 
 from barnabas.connect.decide.group.heartbeat import Heartbeat
 from barnabas.connect.decide.herder.assigned_work import AssignedWork
-from barnabas.connect.decide.herder.automatic_restarts import SelfHealing
+from barnabas.connect.decide.herder.automatic_restarts import AutomaticRestarts
 from barnabas.connect.decide.herder.herder_context import HerderContext
 from barnabas.connect.decide.herder.local_work import LocalWork
-from barnabas.connect.decide.herder.rebalance_listener import Rebalance
+from barnabas.connect.decide.herder.rebalance_listener import RebalanceListener
 from barnabas.connect.decide.herder.status_updates import Statuses
 from barnabas.connect.decide.herder.task_reconfiguration import TaskReconfiguration
 from barnabas.connect.decide.session_key import KeyRotation
@@ -23,7 +23,7 @@ __all__ = ["DEFECTS", "Defect"]
 Defect = Callable[[], Any]
 
 
-async def _report_at_once(self: Rebalance, notice: Any) -> None:
+async def _report_at_once(self: RebalanceListener, notice: Any) -> None:
     self._stops_under_way -= 1
     await self._context.outside.report_work_stopped(notice.stop_id)
     self._update()
@@ -62,7 +62,7 @@ def _patched(*patches: Any) -> Iterator[None]:
 
 DEFECTS: dict[str, Defect] = {
     "work is reported as stopped before it has stopped": lambda: _patched(
-        Rebalance, {"_report_stopped": _report_at_once}
+        RebalanceListener, {"_report_stopped": _report_at_once}
     ),
     "work is not stopped when the group takes it away": lambda: _patched(
         AssignedWork, {"revoke": lambda self, units: None}
@@ -70,11 +70,15 @@ DEFECTS: dict[str, Defect] = {
     "a configuration is acknowledged before it is safe": lambda: _patched(
         HerderContext, {"write_configs": _acknowledge_unread}
     ),
-    "a new connector is not shared out": lambda: _patched(Rebalance, {"needed": lambda self, offset, reason: None}),
+    "a new connector is not shared out": lambda: _patched(
+        RebalanceListener, {"needed": lambda self, offset, reason: None}
+    ),
     "task configs that could not be published are forgotten": lambda: _patched(
         TaskReconfiguration, {"_reconfigure": _publish_once}
     ),
-    "what has failed is not started again": lambda: _patched(SelfHealing, {"failed": lambda self, unit, retriable: ""}),
+    "what has failed is not started again": lambda: _patched(
+        AutomaticRestarts, {"failed": lambda self, unit, retriable: ""}
+    ),
     "a key that is there is not adopted": lambda: _patched(KeyRotation, {"adopt": lambda self, key, now_ms: None}),
     "a key is used before it was read back": lambda: _patched(KeyRotation, {"poll": _eager_key}),
     "a restarted connector keeps its old settings": lambda: _patched(

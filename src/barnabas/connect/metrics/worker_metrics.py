@@ -138,7 +138,7 @@ class WorkerMetrics:
                 status = statuses.task(unit)
                 word = "unassigned" if status is None else status.state.value.lower()
                 tasks.add_metric([unit.connector, str(unit.task), word], 1)
-                restarts.add_metric([unit.connector, str(unit.task)], herder.healing.restart_count(unit))
+                restarts.add_metric([unit.connector, str(unit.task)], herder.automatic_restarts.restart_count(unit))
         yield tasks
         yield restarts
 

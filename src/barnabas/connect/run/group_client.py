@@ -25,7 +25,7 @@ from barnabas.connect.decide.group.assignor import ConfigSnapshot
 from barnabas.connect.decide.group.group_requests import ConnectionPurpose, GroupRequest
 from barnabas.connect.decide.group.group_settings import GroupSettings
 from barnabas.connect.decide.group.membership import DropConnections, Membership, Phase
-from barnabas.connect.decide.group.membership_events import Notice
+from barnabas.connect.decide.group.membership_events import MembershipEvent
 
 __all__ = ["GroupClient"]
 
@@ -43,7 +43,7 @@ class GroupClient:
         settings: GroupSettings,
         *,
         snapshot: Callable[[], ConfigSnapshot],
-        on_notice: Callable[[Notice], None],
+        on_notice: Callable[[MembershipEvent], None],
     ) -> None:
         self.membership = Membership(settings, snapshot=snapshot)
         self._network = network

@@ -21,7 +21,7 @@ from barnabas.clients.consumer.topic_consumer import ConsumerRecord
 from barnabas.clients.network_client import NetworkClient
 from barnabas.common.clock import Clock
 from barnabas.common.errors import Terminal
-from barnabas.connect.decide.group.membership_events import Notice
+from barnabas.connect.decide.group.membership_events import MembershipEvent
 from barnabas.connect.decide.herder.herder import Herder
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.task_progress import TaskInsight
@@ -148,7 +148,7 @@ class RunningWorker:
     def reconfiguration_requested(self, connector: str) -> None:
         self.herder.reconfiguration_requested(connector)
 
-    def _noticed(self, notice: Notice) -> None:
+    def _noticed(self, notice: MembershipEvent) -> None:
         membership = self.group.membership
         self.herder.notice(
             notice,

@@ -11,7 +11,7 @@ from enum import Enum
 
 from barnabas.connect.decide.group.connect_protocol import Assignment
 from barnabas.connect.decide.group.group_settings import GroupSettings
-from barnabas.connect.decide.group.membership_events import Notice, ReadConfigs
+from barnabas.connect.decide.group.membership_events import MembershipEvent, ReadConfigs
 
 __all__ = ["CatchUp", "Verdict"]
 
@@ -27,7 +27,7 @@ class Verdict(Enum):
 
 
 class CatchUp:
-    def __init__(self, settings: GroupSettings, tell: Callable[[Notice], None]) -> None:
+    def __init__(self, settings: GroupSettings, tell: Callable[[MembershipEvent], None]) -> None:
         self.pending: Assignment | None = None
         self.is_reading = False
         self.read_at_ms = NEVER_MS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from barnabas.connect.decide.group.connect_protocol import Assignment
-from barnabas.connect.decide.group.membership_events import Notice, StopWork
+from barnabas.connect.decide.group.membership_events import MembershipEvent, StopWork
 from barnabas.connect.identifiers import ConnectorTaskId
 
 __all__ = ["LocalAssignment"]
@@ -14,7 +14,7 @@ __all__ = ["LocalAssignment"]
 class LocalAssignment:
     """``allocation`` is told to the group, also before the worker was told to start it all."""
 
-    def __init__(self, tell: Callable[[Notice], None], new_id: Callable[[], int]) -> None:
+    def __init__(self, tell: Callable[[MembershipEvent], None], new_id: Callable[[], int]) -> None:
         self.allocation: Assignment | None = None
         self._tell = tell
         self._new_id = new_id

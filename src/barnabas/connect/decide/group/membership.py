@@ -53,10 +53,10 @@ from barnabas.connect.decide.group.membership_events import (
     Assigned,
     Joining,
     Lost,
+    MembershipEvent,
     MembershipFailed,
-    Notice,
+    MembershipProblem,
     ProtocolChanged,
-    Trouble,
 )
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.protocol.api_keys import ApiKey
@@ -94,7 +94,7 @@ class DropConnections:
     """Close the connections to the coordinator: it has moved, or does not answer. Requests under way are forgotten."""
 
 
-Output: TypeAlias = GroupRequest | DropConnections | Notice
+Output: TypeAlias = GroupRequest | DropConnections | MembershipEvent
 
 
 class Membership:
@@ -620,7 +620,7 @@ class Membership:
 
     # -- small things
 
-    def _tell(self, notice: Notice) -> None:
+    def _tell(self, notice: MembershipEvent) -> None:
         self._outputs.append(notice)
 
     def _new_id(self) -> int:
@@ -640,7 +640,7 @@ class Membership:
         """The same twice in a row is said once."""
         if message != self._last_trouble:
             self._last_trouble = message
-            self._outputs.append(Trouble(message))
+            self._outputs.append(MembershipProblem(message))
 
 
 def _verification_message(before: ProtocolVersion, now: ProtocolVersion, group_id: str) -> str:

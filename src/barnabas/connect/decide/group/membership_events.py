@@ -17,11 +17,11 @@ __all__ = [
     "Joining",
     "Lost",
     "MembershipFailed",
-    "Notice",
+    "MembershipEvent",
     "ProtocolChanged",
     "ReadConfigs",
     "StopWork",
-    "Trouble",
+    "MembershipProblem",
 ]
 
 
@@ -91,7 +91,7 @@ class ProtocolChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class MembershipProblem:
     """Something for the log that mends itself, or not: what happened, and what is done about it."""
 
     message: str
@@ -104,4 +104,6 @@ class MembershipFailed:
     message: str
 
 
-Notice: TypeAlias = Joining | Assigned | StopWork | Lost | ReadConfigs | ProtocolChanged | Trouble | MembershipFailed
+MembershipEvent: TypeAlias = (
+    Joining | Assigned | StopWork | Lost | ReadConfigs | ProtocolChanged | MembershipProblem | MembershipFailed
+)

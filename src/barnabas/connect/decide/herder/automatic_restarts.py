@@ -15,7 +15,7 @@ from barnabas.connect.decide.herder.herder_settings import RestartBudget
 from barnabas.connect.decide.herder.local_work import Unit
 from barnabas.connect.decide.herder.outside import Background, Outside
 
-__all__ = ["SelfHealing"]
+__all__ = ["AutomaticRestarts"]
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class _Attempts:
     pending: Background | None = None
 
 
-class SelfHealing:
+class AutomaticRestarts:
     """``restart`` is called with what is to be started again now."""
 
     def __init__(self, budget: RestartBudget, outside: Outside, restart: Callable[[Unit], None]) -> None:

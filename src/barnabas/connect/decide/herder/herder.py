@@ -51,15 +51,15 @@ from barnabas.connect.decide.group.membership_events import (
     Assigned,
     Joining,
     Lost,
+    MembershipEvent,
     MembershipFailed,
-    Notice,
+    MembershipProblem,
     ProtocolChanged,
     ReadConfigs,
     StopWork,
-    Trouble,
 )
 from barnabas.connect.decide.herder.assigned_work import AssignedWork
-from barnabas.connect.decide.herder.automatic_restarts import SelfHealing
+from barnabas.connect.decide.herder.automatic_restarts import AutomaticRestarts
 from barnabas.connect.decide.herder.connector_requests import ConnectorRequests
 from barnabas.connect.decide.herder.herder_context import HerderContext, PluginCatalog
 from barnabas.connect.decide.herder.herder_counters import RebalanceTimes, StartUps
@@ -68,7 +68,7 @@ from barnabas.connect.decide.herder.leader_requests import InternalRequests
 from barnabas.connect.decide.herder.local_work import LocalWork, Unit
 from barnabas.connect.decide.herder.offset_requests import OffsetRequests
 from barnabas.connect.decide.herder.outside import Outside
-from barnabas.connect.decide.herder.rebalance_listener import Rebalance
+from barnabas.connect.decide.herder.rebalance_listener import RebalanceListener
 from barnabas.connect.decide.herder.requested_restarts import Restarts
 from barnabas.connect.decide.herder.session_key_rotation import SessionKeys
 from barnabas.connect.decide.herder.state_requests import StateRequests
@@ -94,8 +94,8 @@ class Herder:
         self.statuses = Statuses(self.context)
         self.work = LocalWork(outside, self)
         self.assigned_work = AssignedWork(self.work, self.context.configs.snapshot)
-        self.rebalance = Rebalance(self.context, self.work, self.assigned_work, self._taken_up)
-        self.healing = SelfHealing(settings.restart_budget, outside, self._heal)
+        self.rebalance = RebalanceListener(self.context, self.work, self.assigned_work, self._taken_up)
+        self.automatic_restarts = AutomaticRestarts(settings.restart_budget, outside, self._heal)
         self.reconfiguration = TaskReconfiguration(
             self.context, runs_here=self.work.is_running, fail=self._fail_for_good
         )
@@ -104,7 +104,7 @@ class Herder:
         self.offsets = OffsetRequests(self.context)
         self.internal = InternalRequests(self.context, self.reconfiguration)
         self.restarts = Restarts(
-            self.context, self.work, self.assigned_work, self.statuses, on_restart=self.healing.forget
+            self.context, self.work, self.assigned_work, self.statuses, on_restart=self.automatic_restarts.forget
         )
         self.failure: str | None = None
         """Why this worker can't be a member of its group, and never will be."""
@@ -171,7 +171,7 @@ class Herder:
 
     def notice(
         self,
-        notice: Notice,
+        notice: MembershipEvent,
         owners: Mapping[Unit, str],
         member_urls: Iterable[str],
         *,
@@ -196,7 +196,7 @@ class Herder:
             case ProtocolChanged(_, _, message):
                 if message:
                     log.log(logging.WARNING if notice.is_warning else logging.INFO, "%s", message)
-            case Trouble(message):
+            case MembershipProblem(message):
                 log.warning("%s", message)
             case MembershipFailed(message):
                 self.failure = message
@@ -207,7 +207,7 @@ class Herder:
     def _taken_up(self) -> None:
         self._has_been_assigned = True
         self.rebalance_times.ended(self._outside.monotonic_ms())
-        self.healing.forget_all_but(self.assigned_work.assigned)
+        self.automatic_restarts.forget_all_but(self.assigned_work.assigned)
         self.statuses.assigned(self.assigned_work.assigned)
 
     # -- the topics
@@ -247,7 +247,7 @@ class Herder:
 
     def _connector_changed(self, connector: str, *, is_new: bool, offset: int) -> None:
         if self.assigned_work.is_assigned(connector):
-            self.healing.forget(connector)
+            self.automatic_restarts.forget(connector)
             self.assigned_work.restart((connector,))
         if is_new:
             self.rebalance.needed(offset, f"connector {connector} is new")
@@ -259,7 +259,7 @@ class Herder:
         match event:
             case TaskRunning() if self.work.is_running(task):
                 self.task_starts.succeeded += 1
-                self.healing.running(task)
+                self.automatic_restarts.running(task)
                 self.statuses.set(task, TaskState.RUNNING)
                 self.statuses.uses_topics(task, self._sink_topics(task))
             case TaskPaused() if self.work.is_running(task):
@@ -285,7 +285,7 @@ class Herder:
 
     def connector_started(self, connector: str, state: TargetState) -> None:
         self.connector_starts.succeeded += 1
-        self.healing.running(connector)
+        self.automatic_restarts.running(connector)
         self.connector_state_set(connector, state)
 
     def connector_state_set(self, connector: str, state: TargetState) -> None:
@@ -307,13 +307,15 @@ class Herder:
         self.connector_error(connector, trace, retriable=False)
 
     def _failed(self, unit: Unit, trace: str, *, retriable: bool) -> None:
-        what_next = self.healing.failed(unit, retriable=retriable)
+        what_next = self.automatic_restarts.failed(unit, retriable=retriable)
         log.error("%s has failed: %s\n%s", _named(unit), trace.rstrip(), what_next)
         self.statuses.set(unit, TaskState.FAILED, f"{trace.rstrip()}\n{what_next}".rstrip())
 
     def _heal(self, unit: Unit) -> None:
         if self.assigned_work.is_assigned(unit) and not self.work.is_running(unit):
-            log.info("%s is restarted by itself, for the %d. time", _named(unit), self.healing.restart_count(unit))
+            log.info(
+                "%s is restarted by itself, for the %d. time", _named(unit), self.automatic_restarts.restart_count(unit)
+            )
             self.statuses.set(unit, TaskState.RESTARTING, has_version=False)
             self.assigned_work.restart((unit,))
 

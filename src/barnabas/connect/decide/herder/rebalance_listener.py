@@ -21,12 +21,12 @@ from barnabas.connect.decide.herder.herder_context import HerderContext
 from barnabas.connect.decide.herder.local_work import LocalWork, Unit
 from barnabas.connect.errors import ConnectError
 
-__all__ = ["Rebalance"]
+__all__ = ["RebalanceListener"]
 
 log = logging.getLogger(__name__)
 
 
-class Rebalance:
+class RebalanceListener:
     """``on_assigned`` is called after this worker has taken up a new assignment."""
 
     def __init__(

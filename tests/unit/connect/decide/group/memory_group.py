@@ -16,7 +16,7 @@ from barnabas.common.error_code import ErrorCode
 from barnabas.connect.decide.group.group_requests import ConnectionPurpose, GroupRequest
 from barnabas.connect.decide.group.group_settings import GroupSettings
 from barnabas.connect.decide.group.membership import DropConnections, Membership, Phase
-from barnabas.connect.decide.group.membership_events import Assigned, Lost, Notice, ReadConfigs, StopWork
+from barnabas.connect.decide.group.membership_events import Assigned, Lost, MembershipEvent, ReadConfigs, StopWork
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.coordinator.deferred import Deferred
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
@@ -44,7 +44,7 @@ class Worker:
         self.stop_ms = stop_ms
         self.client_id = f"connect-{name}"
         self.running: set[Work] = set()
-        self.notices: list[Notice] = []
+        self.notices: list[MembershipEvent] = []
         self.configs = group.configs
         self.reads_configs = True
         self.polls = True
@@ -179,7 +179,7 @@ class MemoryGroup:
                     worker.notices.append(output)
                     self._obey(worker, output)
 
-    def _obey(self, worker: Worker, notice: Notice) -> None:
+    def _obey(self, worker: Worker, notice: MembershipEvent) -> None:
         now = worker.membership
         if isinstance(notice, Assigned):
             worker.last_assigned = notice

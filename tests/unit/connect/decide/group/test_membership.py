@@ -20,10 +20,10 @@ from barnabas.connect.decide.group.membership_events import (
     Joining,
     Lost,
     MembershipFailed,
+    MembershipProblem,
     ProtocolChanged,
     ReadConfigs,
     StopWork,
-    Trouble,
 )
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
@@ -99,7 +99,7 @@ def test_a_leader_that_has_read_less_than_somebody_reads_on_and_then_leads(group
     group.catch_up(second)
     group.settle()
     assert first.of_type(ReadConfigs)
-    assert any("has read the config topic up to" in trouble.message for trouble in first.of_type(Trouble))
+    assert any("has read the config topic up to" in trouble.message for trouble in first.of_type(MembershipProblem))
 
 
 def test_the_leader_knows_whether_all_members_are_workers_of_ours(group: MemoryGroup) -> None:
@@ -266,7 +266,7 @@ def test_a_worker_that_hangs_leaves_and_says_what_it_was_doing(group: MemoryGrou
     second.membership.poll(group.now_ms, "starting a session")
     second.polls = False
     group.run_until(lambda: len(first.running) == 8, 70_000)
-    assert "and was starting a session" in second.of_type(Trouble)[-1].message
+    assert "and was starting a session" in second.of_type(MembershipProblem)[-1].message
     second.polls = True
     group.run_until(lambda: len(second.running) == 4)
     assert not group.owner_problems
