@@ -122,7 +122,7 @@ class SimulatedWorker:
         self.life.die()
         self.outside.die()
         for task in tasks:
-            task.get_coro().close()  # type: ignore[union-attr]
+            task.get_coro().close()
         self.cluster.config_topic.close(self.configs)
         self.cluster.status_topic.close(self.statuses)
         self.configs.is_closed = self.statuses.is_closed = True
@@ -201,12 +201,13 @@ class SimulatedWorker:
             request_id = output.request_id
 
             def answered(response: Any) -> None:
-                self.enter(lambda: (self.membership.answered(request_id, response, self.world.now_ms), drive()))
+                self.enter(lambda: self.membership.answered(request_id, response, self.world.now_ms))
+                self.enter(self.drive_membership)
 
             def failed(why: str) -> None:
-                self.enter(lambda: (self.membership.failed(request_id, why, self.world.now_ms), drive()))
+                self.enter(lambda: self.membership.failed(request_id, why, self.world.now_ms))
+                self.enter(self.drive_membership)
 
-            drive = self.drive_membership
             self.cluster.coordinator.send(self.name, output, answered, failed)
         elif not isinstance(output, DropConnections):
             self.herder.notice(
