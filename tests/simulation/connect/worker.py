@@ -201,18 +201,12 @@ class SimulatedWorker:
             request_id = output.request_id
 
             def answered(response: Any) -> None:
-                def take() -> None:
-                    self.membership.answered(request_id, response, self.world.now_ms)
-                    self.drive_membership()
-
-                self.enter(take)
+                self.enter(lambda: self.membership.answered(request_id, response, self.world.now_ms))
+                self.enter(self.drive_membership)
 
             def failed(why: str) -> None:
-                def take() -> None:
-                    self.membership.failed(request_id, why, self.world.now_ms)
-                    self.drive_membership()
-
-                self.enter(take)
+                self.enter(lambda: self.membership.failed(request_id, why, self.world.now_ms))
+                self.enter(self.drive_membership)
 
             self.cluster.coordinator.send(self.name, output, answered, failed)
         elif not isinstance(output, DropConnections):
