@@ -121,8 +121,11 @@ class RestSettings:
 
 
 def _body_limits(reader: _Reader) -> BodyLimits:
-    names = ("request.max.bytes", "anonymous.request.max.bytes", "request.memory.max.bytes")
-    limits = BodyLimits(*(reader.number(f"barnabas.connect.{name}", least=1024) for name in names))
+    limits = BodyLimits(
+        reader.number("barnabas.connect.request.max.bytes", least=1024),
+        reader.number("barnabas.connect.anonymous.request.max.bytes", least=1024),
+        reader.number("barnabas.connect.request.memory.max.bytes", least=1024),
+    )
     if limits.memory_bytes_max < 2 * limits.bytes_max:
         raise UnusableRestSetting(
             f"barnabas.connect.request.memory.max.bytes is {limits.memory_bytes_max}; it has to be at least twice "

@@ -59,11 +59,11 @@ class KafkaWorkerSettings(SettingTable):
         "How the addresses of a host are used.")
     key_converter: str = setting(CLASS, NO_DEFAULT, "", HIGH, READ_ONLY,
         "The converter of keys for connectors that don't name one. key.converter.<setting> is for the converter itself.")
-    key_converter_plugin_version: str | None = setting(STRING, None, "", LOW, READ_ONLY,
+    key_converter_plugin_version = by_name(STRING, None, "", LOW, READ_ONLY,
         "The version, or range of versions, of that converter.")
     value_converter: str = setting(CLASS, NO_DEFAULT, "", HIGH, READ_ONLY,
         "The converter of values for connectors that don't name one. value.converter.<setting> is for the converter itself.")
-    value_converter_plugin_version: str | None = setting(STRING, None, "", LOW, READ_ONLY,
+    value_converter_plugin_version = by_name(STRING, None, "", LOW, READ_ONLY,
         "The version, or range of versions, of that converter.")
     task_shutdown_graceful_timeout_ms: int = setting(LONG, "5000", "", LOW, READ_ONLY,
         "How long tasks may take to finish their batch when they are stopped, all of them together.")
@@ -81,7 +81,7 @@ class KafkaWorkerSettings(SettingTable):
     metric_reporters = refused("Java classes can't be used; GET /metrics of the REST API serves metrics", LIST, "org.apache.kafka.common.metrics.JmxReporter", "list", LOW, READ_ONLY, also_allowed=("",))
     header_converter: str = setting(CLASS, "org.apache.kafka.connect.storage.SimpleHeaderConverter", "", LOW, READ_ONLY,
         "The converter of headers for connectors that don't name one.")
-    header_converter_plugin_version: str | None = setting(STRING, None, "", LOW, READ_ONLY,
+    header_converter_plugin_version = by_name(STRING, None, "", LOW, READ_ONLY,
         "The version, or range of versions, of that converter.")
     config_providers = by_name(LIST, "", "list", LOW, READ_ONLY,
         "Names of providers that fill ${provider:path:key} in settings of the worker and of connectors; config.providers.<name>.class says which each is.")
@@ -111,7 +111,7 @@ class KafkaWorkerSettings(SettingTable):
     ssl_engine_factory_class = refused(_JAVA_CLASS, CLASS, None, "", LOW, READ_ONLY)
     topic_tracking_enable: bool = setting(BOOLEAN, "true", "", LOW, READ_ONLY,
         "Whether the topics that each connector uses are kept track of.")
-    topic_tracking_allow_reset: bool = setting(BOOLEAN, "true", "", LOW, READ_ONLY,
+    topic_tracking_allow_reset = by_name(BOOLEAN, "true", "", LOW, READ_ONLY,
         "Whether this list of topics may be emptied by a request.")
     listeners: tuple[Listener, ...] = derived(LIST, "http://:8083", "", LOW, READ_ONLY,
         "Where the REST API listens, as http://host:port or https://host:port. Without it, and without authentication, a worker listens on this machine only: http://127.0.0.1:8083.")
@@ -121,11 +121,11 @@ class KafkaWorkerSettings(SettingTable):
         "The port by which other workers reach this one.")
     rest_advertised_listener: str | None = setting(STRING, None, "", LOW, READ_ONLY,
         "Which listener other workers use: http or https.")
-    access_control_allow_origin: str = setting(STRING, "", "", LOW, READ_ONLY,
+    access_control_allow_origin = by_name(STRING, "", "", LOW, READ_ONLY,
         "The origin that scripts in browsers may come from (CORS); nothing for none.")
-    access_control_allow_methods: str = setting(STRING, "", "", LOW, READ_ONLY,
+    access_control_allow_methods = by_name(STRING, "", "", LOW, READ_ONLY,
         "The methods that such scripts may use.")
-    response_http_headers_config: str = setting(STRING, "", "", LOW, READ_ONLY,
+    response_http_headers_config = by_name(STRING, "", "", LOW, READ_ONLY,
         "Headers that are added to every answer, as [action] [name]: [value], with commas between; the actions are set, add, setDate and addDate.")
     ssl_client_auth = by_name(STRING, "none", "required|requested|none", LOW, READ_ONLY,
         "Whether users of https listeners must (required), may (requested) or need not (none) show a certificate.")
@@ -145,7 +145,7 @@ class KafkaWorkerSettings(SettingTable):
         "Whether source connectors write records and offsets in one transaction. Only disabled is supported: Spark's writer has no transactions.")
     metadata_max_age_ms = no_effect("Metadata is asked for when an answer says that it is old", LONG, "300000", "0..", LOW, READ_ONLY,
         "After how long what is known of brokers and topics is asked for again.")
-    client_id: str = setting(STRING, "", "", LOW, READ_ONLY,
+    client_id = by_name(STRING, "", "", LOW, READ_ONLY,
         "The name that brokers know the worker by; nothing for one made of its advertised address.")
     send_buffer_bytes = by_name(INT, "131072", "-1..", MEDIUM, READ_ONLY,
         "The size of a socket's send buffer; -1 for the system's.")
@@ -219,21 +219,21 @@ class KafkaWorkerSettings(SettingTable):
         "How long a worker that is behind on the config topic tries to catch up before it joins again.")
     worker_unsync_backoff_ms: int = setting(INT, "300000", "", MEDIUM, READ_ONLY,
         "How long a worker that could not catch up stays out of the group.")
-    offset_storage_topic: str = setting(STRING, NO_DEFAULT, "", HIGH, READ_ONLY,
+    offset_storage_topic = by_name(STRING, NO_DEFAULT, "", HIGH, READ_ONLY,
         "The topic of the positions of source connectors.")
-    offset_storage_partitions: int = setting(INT, "25", "", LOW, READ_ONLY,
+    offset_storage_partitions = by_name(INT, "25", "", LOW, READ_ONLY,
         "Its partitions when this worker creates it; -1 for the brokers' default.")
-    offset_storage_replication_factor: int = setting(SHORT, "3", "", LOW, READ_ONLY,
+    offset_storage_replication_factor = by_name(SHORT, "3", "", LOW, READ_ONLY,
         "Its replication factor when this worker creates it; -1 for the brokers' default.")
-    config_storage_topic: str = setting(STRING, NO_DEFAULT, "", HIGH, READ_ONLY,
+    config_storage_topic = by_name(STRING, NO_DEFAULT, "", HIGH, READ_ONLY,
         "The topic of connector and task configurations. It has one partition.")
-    config_storage_replication_factor: int = setting(SHORT, "3", "", LOW, READ_ONLY,
+    config_storage_replication_factor = by_name(SHORT, "3", "", LOW, READ_ONLY,
         "Its replication factor when this worker creates it; -1 for the brokers' default.")
-    status_storage_topic: str = setting(STRING, NO_DEFAULT, "", HIGH, READ_ONLY,
+    status_storage_topic = by_name(STRING, NO_DEFAULT, "", HIGH, READ_ONLY,
         "The topic of what connectors and tasks are doing.")
-    status_storage_partitions: int = setting(INT, "5", "", LOW, READ_ONLY,
+    status_storage_partitions = by_name(INT, "5", "", LOW, READ_ONLY,
         "Its partitions when this worker creates it; -1 for the brokers' default.")
-    status_storage_replication_factor: int = setting(SHORT, "3", "", LOW, READ_ONLY,
+    status_storage_replication_factor = by_name(SHORT, "3", "", LOW, READ_ONLY,
         "Its replication factor when this worker creates it; -1 for the brokers' default.")
     # The attribute is in lower case.
     connect_protocol: str = setting(STRING, "sessioned", "", LOW, READ_ONLY,
@@ -246,9 +246,9 @@ class KafkaWorkerSettings(SettingTable):
         "The algorithm that this key is generated for.")
     inter_worker_key_size: int | None = setting(INT, None, "", LOW, READ_ONLY,
         "The size of this key in bits; nothing for the algorithm's own.")
-    inter_worker_signature_algorithm: str = setting(STRING, "HmacSHA256", "", LOW, READ_ONLY,
+    inter_worker_signature_algorithm = by_name(STRING, "HmacSHA256", "", LOW, READ_ONLY,
         "The algorithm that signs requests to other workers.")
-    inter_worker_verification_algorithms: list[str] = setting(LIST, "HmacSHA256", "", LOW, READ_ONLY,
+    inter_worker_verification_algorithms = by_name(LIST, "HmacSHA256", "", LOW, READ_ONLY,
         "The algorithms that a request of another worker may be signed with.")
     metadata_recovery_strategy = no_effect(_REBOOTSTRAP, STRING, "rebootstrap", "i:REBOOTSTRAP|NONE", LOW, READ_ONLY,
         "What a client does that reaches none of the brokers it knows: rebootstrap, or none.")
@@ -259,57 +259,57 @@ class KafkaWorkerSettings(SettingTable):
 
 
 class BarnabasWorkerSettings(SettingTable):
-    barnabas_batch_records_max: int = setting(LONG, "500000", "1..", MEDIUM, READ_ONLY,
+    barnabas_batch_records_max = by_name(LONG, "500000", "1..", MEDIUM, READ_ONLY,
         "How many records a sink reads in one batch at most. A connector may set it for itself.")
-    barnabas_connect_anonymous_request_max_bytes: int = setting(INT, "1048576", "1024..", LOW, READ_ONLY,
+    barnabas_connect_anonymous_request_max_bytes = by_name(INT, "1048576", "1024..", LOW, READ_ONLY,
         "The longest body of a request whose sender has not shown who it is: that is neither signed by a worker nor of an authenticated user.")
-    barnabas_connect_authentication: list[str] = setting(LIST, "none", "list+:none|basic|jwt|mtls", HIGH, READ_ONLY,
+    barnabas_connect_authentication = by_name(LIST, "none", "list+:none|basic|jwt|mtls", HIGH, READ_ONLY,
         "How users of the REST API prove who they are: none, or any of basic, jwt and mtls. Requests between workers are signed instead.")
     barnabas_connect_console_enable: bool = setting(BOOLEAN, "true", "", LOW, READ_ONLY,
         "Whether the worker serves its web console.")
-    barnabas_connect_fresh_signature_max_age_ms: int = setting(LONG, "60000", "1..", LOW, READ_ONLY,
+    barnabas_connect_fresh_signature_max_age_ms = by_name(LONG, "60000", "1..", LOW, READ_ONLY,
         "How old a signed request of another worker of ours may be: within this time each is let in once.")
-    barnabas_connect_insecure: bool = setting(BOOLEAN, "false", "", HIGH, READ_ONLY,
+    barnabas_connect_insecure = by_name(BOOLEAN, "false", "", HIGH, READ_ONLY,
         "Lets a listener beyond this machine go without authentication.")
-    barnabas_connect_jwt_algorithms: list[str] = setting(LIST, "RS256,ES256", "list+", LOW, READ_ONLY,
+    barnabas_connect_jwt_algorithms = by_name(LIST, "RS256,ES256", "list+", LOW, READ_ONLY,
         "The signature algorithms that a bearer token may have.")
-    barnabas_connect_jwt_audience: str | None = setting(STRING, None, "nonempty", MEDIUM, READ_ONLY,
+    barnabas_connect_jwt_audience = by_name(STRING, None, "nonempty", MEDIUM, READ_ONLY,
         "The audience that a bearer token must name; nothing for any.")
-    barnabas_connect_jwt_issuer: str | None = setting(STRING, None, "nonempty", MEDIUM, READ_ONLY,
+    barnabas_connect_jwt_issuer = by_name(STRING, None, "nonempty", MEDIUM, READ_ONLY,
         "The issuer that a bearer token must name; nothing for any.")
-    barnabas_connect_jwt_keys_file: str | None = setting(STRING, None, "nonempty", MEDIUM, READ_ONLY,
+    barnabas_connect_jwt_keys_file = by_name(STRING, None, "nonempty", MEDIUM, READ_ONLY,
         "A file with the public keys that bearer tokens are checked with: PEM, or a JSON Web Key Set.")
-    barnabas_connect_jwt_roles_claim: str = setting(STRING, "roles", "nonempty", LOW, READ_ONLY,
+    barnabas_connect_jwt_roles_claim = by_name(STRING, "roles", "nonempty", LOW, READ_ONLY,
         "The claim of a bearer token that lists the user's roles.")
-    barnabas_connect_jwt_user_claim: str = setting(STRING, "sub", "nonempty", LOW, READ_ONLY,
+    barnabas_connect_jwt_user_claim = by_name(STRING, "sub", "nonempty", LOW, READ_ONLY,
         "The claim of a bearer token that names the user.")
-    barnabas_connect_mtls_principal_mapping_rules: str = setting(STRING, "DEFAULT", "", LOW, READ_ONLY,
+    barnabas_connect_mtls_principal_mapping_rules = by_name(STRING, "DEFAULT", "", LOW, READ_ONLY,
         "How the distinguished name of a client's certificate becomes the user's name, by the rules of ssl.principal.mapping.rules.")
     barnabas_connect_plugins: list[str] = setting(LIST, "", "list", MEDIUM, READ_ONLY,
         "Connectors without an entry point that this worker loads when it starts, as module:Class. Connectors that are neither listed here nor announced by an entry point of an installed package can't be used.")
     barnabas_connect_reassign_immediately: bool = setting(BOOLEAN, "true", "", MEDIUM, READ_ONLY,
         "Whether the work of a worker that is gone is handed out at once, where this worker leads the group. With false it waits for scheduled.rebalance.max.delay.ms, as in Kafka.")
-    barnabas_connect_request_max_bytes: int = setting(INT, "16777216", "1024..", LOW, READ_ONLY,
+    barnabas_connect_request_max_bytes = by_name(INT, "16777216", "1024..", LOW, READ_ONLY,
         "The longest body of a request of an authenticated user, or that another worker has signed.")
-    barnabas_connect_request_memory_max_bytes: int = setting(INT, "67108864", "1024..", LOW, READ_ONLY,
+    barnabas_connect_request_memory_max_bytes = by_name(INT, "67108864", "1024..", LOW, READ_ONLY,
         "How many bytes of bodies of requests are in memory at a time; a request for which there is no room is answered with 503. At least twice barnabas.connect.request.max.bytes. Senders that have not shown who they are may take half of it.")
-    barnabas_connect_request_wait_ms: int = setting(LONG, "10000", "0..", LOW, READ_ONLY,
+    barnabas_connect_request_wait_ms = by_name(LONG, "10000", "0..", LOW, READ_ONLY,
         "How long a request waits for a rebalance to end before it is answered with 409.")
-    barnabas_connect_require_fresh_signatures: str = setting(STRING, "auto", "auto|true|false", MEDIUM, READ_ONLY,
+    barnabas_connect_require_fresh_signatures = by_name(STRING, "auto", "auto|true|false", MEDIUM, READ_ONLY,
         "Whether signed requests must carry the proof, unknown to Java workers, that they are sent for the first time: true, false, or auto, which means where all members of the group are known to send it, by their client.id (barnabas-connect-<host:port> where none is set).")
-    barnabas_connect_roles_admin: list[str] = setting(LIST, "", "list", MEDIUM, READ_ONLY,
+    barnabas_connect_roles_admin = by_name(LIST, "", "list", MEDIUM, READ_ONLY,
         "Users that may do everything: create, change and delete connectors, their offsets, and the levels of loggers. * is every authenticated user.")
-    barnabas_connect_roles_operate: list[str] = setting(LIST, "", "list", MEDIUM, READ_ONLY,
+    barnabas_connect_roles_operate = by_name(LIST, "", "list", MEDIUM, READ_ONLY,
         "Users that may look, and restart, pause, resume and stop what is there. * is every authenticated user.")
-    barnabas_connect_roles_read: list[str] = setting(LIST, "", "list", MEDIUM, READ_ONLY,
+    barnabas_connect_roles_read = by_name(LIST, "", "list", MEDIUM, READ_ONLY,
         "Users that may only look. * is every authenticated user.")
-    barnabas_connect_spark_avro: bool = setting(BOOLEAN, "false", "", LOW, READ_ONLY,
+    barnabas_connect_spark_avro = by_name(BOOLEAN, "false", "", LOW, READ_ONLY,
         "Whether the Spark session has the package for Avro (0.1 MB, fetched once), which connectors with AvroConverter need. A worker one of whose own converters it is has the package anyway.")
-    barnabas_connect_spark_delta: bool = setting(BOOLEAN, "false", "", LOW, READ_ONLY,
+    barnabas_connect_spark_delta = by_name(BOOLEAN, "false", "", LOW, READ_ONLY,
         "Whether the Spark session has Delta Lake (7.8 MB, fetched once), which the connector TopicToDelta needs.")
-    barnabas_connect_spark_directory: str = setting(STRING, "", "", MEDIUM, READ_ONLY,
+    barnabas_connect_spark_directory = by_name(STRING, "", "", MEDIUM, READ_ONLY,
         "The folder of checkpoints, of Spark's log and of its scratch files; nothing for one below the system's temporary folder. Positions are in Kafka, so nothing in it has to outlive the worker. A session on other machines needs a folder that all of them see.")
-    barnabas_connect_spark_master: str = setting(STRING, "local[*]", "nonempty", HIGH, READ_ONLY,
+    barnabas_connect_spark_master = by_name(STRING, "local[*]", "nonempty", HIGH, READ_ONLY,
         "Where Spark runs: local[*] or local[N] in this process, spark://host:port on a cluster, or sc://host:port on a Spark Connect server; a server's parameters follow, such as sc://host:port/;use_ssl=true. Settings of the session are barnabas.connect.spark.conf.<Spark's name>.")
     barnabas_connect_task_restart_backoff_max_ms: int = setting(LONG, "60000", "1..", LOW, READ_ONLY,
         "The longest pause before such a restart.")
@@ -319,13 +319,13 @@ class BarnabasWorkerSettings(SettingTable):
         "How often a failed task is restarted before it stays failed.")
     barnabas_connect_task_restart_reset_ms: int = setting(LONG, "600000", "1..", LOW, READ_ONLY,
         "After running for so long a task has all its restarts again.")
-    barnabas_connect_users_file: str | None = setting(STRING, None, "nonempty", MEDIUM, READ_ONLY,
+    barnabas_connect_users_file = by_name(STRING, None, "nonempty", MEDIUM, READ_ONLY,
         "A file with users and hashed passwords for basic authentication, a line each.")
     barnabas_log_format: str = setting(STRING, "text", "text|json", LOW, READ_ONLY,
         "How log lines look: text, or json.")
     barnabas_log_level: str = setting(STRING, "INFO", "i:DEBUG|INFO|WARN|ERROR", LOW, READ_ONLY,
         "The least severe messages that are logged.")
-    barnabas_trigger_interval_ms: int = setting(LONG, "500", "0..", MEDIUM, READ_ONLY,
+    barnabas_trigger_interval_ms = by_name(LONG, "500", "0..", MEDIUM, READ_ONLY,
         "How often a task looks for new records. A batch that takes longer is followed by the next one at once. A connector may set it for itself.")
 
 

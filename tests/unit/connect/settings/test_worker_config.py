@@ -83,23 +83,6 @@ class TestTable:
     def test_what_has_an_attribute_is_said_to_work(self, name: str) -> None:
         assert WORKER_CONFIG_DEF[name].support.state is SupportState.WORKS
 
-    def test_what_works_has_an_attribute_or_is_read_by_a_family(self) -> None:
-        derived = {
-            "listeners",
-            "admin.listeners",
-            "config.providers",
-            "bootstrap.servers",
-        }
-        clients = ("ssl.", "sasl.", "security.", "send.", "receive.", "socket.", "request.")
-        rest = {
-            name
-            for name in WORKER_CONFIG_DEF
-            if WORKER_CONFIG_DEF[name].support.state is SupportState.WORKS
-            and name not in ATTRIBUTES
-            and not name.startswith(clients)
-        }
-        assert rest == derived
-
     @pytest.mark.parametrize("name", [n for n in WORKER_CONFIG_DEF if not WORKER_CONFIG_DEF[n].required])
     def test_a_setting_that_is_refused_takes_its_default(self, name: str) -> None:
         key = WORKER_CONFIG_DEF[name]

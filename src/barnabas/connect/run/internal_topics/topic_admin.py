@@ -21,6 +21,7 @@ from barnabas.clients.errors import ClientError, UnsupportedVersion
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.errors import Transient
 from barnabas.connect.errors import ConnectError
+from barnabas.connect.settings.worker_settings import WORKER_CONFIG_DEF
 
 if TYPE_CHECKING:
     from barnabas.clients.admin.client import AdminClient
@@ -68,11 +69,11 @@ def config_topic(settings: Mapping[str, object]) -> InternalTopic:
 
 def offset_topic(settings: Mapping[str, object], name: str | None = None) -> InternalTopic:
     """``name`` is a connector's own topic, which is made like the worker's."""
-    return _topic(settings, "offset.storage", partitions=_number(settings, "offset.storage.partitions", 25), name=name)
+    return _topic(settings, "offset.storage", partitions=_number(settings, "offset.storage.partitions"), name=name)
 
 
 def status_topic(settings: Mapping[str, object]) -> InternalTopic:
-    return _topic(settings, "status.storage", partitions=_number(settings, "status.storage.partitions", 5))
+    return _topic(settings, "status.storage", partitions=_number(settings, "status.storage.partitions"))
 
 
 def internal_client_properties(settings: Mapping[str, object], kind: str) -> dict[str, str]:
@@ -105,14 +106,14 @@ def _topic(
         name or str(settings[f"{prefix}.topic"]),
         f"{prefix}.topic",
         partitions,
-        _number(settings, f"{prefix}.replication.factor", 3),
+        _number(settings, f"{prefix}.replication.factor"),
         {key: value for key, value in given.items() if key not in _SET_ELSEWHERE},
         must_be_one_partition,
     )
 
 
-def _number(settings: Mapping[str, object], name: str, default: int) -> int:
-    return int(str(settings.get(name, default)))
+def _number(settings: Mapping[str, object], name: str) -> int:
+    return int(str(settings.get(name, WORKER_CONFIG_DEF[name].default)))
 
 
 async def ensure_internal_topic(admin: AdminClient, topic: InternalTopic, *, timeout_s: float) -> None:
