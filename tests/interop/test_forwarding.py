@@ -11,6 +11,7 @@ import pytest
 
 from barnabas.clients.client_config import client_config
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.system_clock import SystemClock
 from barnabas.network.close_connection import CloseConnection
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -23,7 +24,6 @@ from barnabas.security.principal import ANONYMOUS
 from barnabas.security.principal_serde import serialize_principal
 from barnabas.security.request_context import RequestContext
 from barnabas.server.controller_channel.network import NetworkChannel
-from barnabas.server.process.system_clock import SystemClock
 from tests.interop.fake_controller import FakeController, created
 from tests.peers import KafkaNode
 from tests.peers.barnabas_node import BarnabasNode

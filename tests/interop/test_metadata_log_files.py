@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.storage.dump import dump_metadata_log
 from barnabas.storage.metadata_log import MetadataLog
+from tests.oracles.metadata_log_dump import dump_metadata_log
 from tests.peers import KafkaNode, metadata_shell, run_class
 from tests.peers.barnabas_node import BarnabasNode
 

@@ -13,13 +13,13 @@ from barnabas.common.uuid import Uuid
 from barnabas.raft.election_state import ElectionState
 from barnabas.raft.replica_key import OffsetAndEpoch, ReplicaKey
 from barnabas.storage.bootstrap_file import read_bootstrap_file, write_bootstrap_file
-from barnabas.storage.dump import dump_metadata_log
 from barnabas.storage.meta_properties import MetaProperties
 from barnabas.storage.metadata_log import MetadataLog
 from barnabas.storage.quorum_state_file import QuorumStateFile
 from barnabas.storage.recovery_point import RECOVERY_POINT
 from barnabas.storage.snapshot_file import SnapshotReader
 from tests.oracles.archives import unpack
+from tests.oracles.metadata_log_dump import dump_metadata_log
 
 pytestmark = pytest.mark.oracle
 

@@ -382,9 +382,6 @@ class ReplicaManager:
         topic = None if self._image is None else self._image.topics.by_id.get(topic_id)
         return None if topic is None else topic.name
 
-    def led_partitions(self) -> Iterable[Partition]:
-        return (partition for partition in self.partitions.values() if partition.leader_id == self.broker_id)
-
     # --- appending
 
     def append(

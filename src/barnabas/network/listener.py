@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from barnabas.network.authentication import ConnectionSecurity
     from barnabas.network.connection import RequestProcessor
     from barnabas.network.connection_quotas import ConnectionQuotas
-    from barnabas.security.tls_settings import TlsSettings
 
 __all__ = ["ConnectionLimits", "Listener"]
 
@@ -216,15 +215,6 @@ class Listener:
         return None
 
     # --- certificates
-
-    def reload_tls(self, settings: TlsSettings | None = None) -> None:
-        """New connections get the keys and the trust that the stores have now; those that are there live on.
-
-        With other settings, these count from now on. Raises TlsError; then nothing has changed.
-        """
-        if self.security is not None and self.security.tls is not None:
-            self.security.tls.reload(settings)
-            self._schedule_tls_check()
 
     def _schedule_tls_check(self) -> None:
         if self._is_closed:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["TLS_SETTINGS", "TLS_STORE_SETTINGS", "TlsError", "TlsSettings"]
+__all__ = ["TLS_SETTINGS", "TlsError", "TlsSettings"]
 
 TLS_SETTINGS = (
     "ssl.cipher.suites",
@@ -26,11 +26,6 @@ TLS_SETTINGS = (
     "ssl.truststore.type",
 )
 """What a TlsSettings is made of."""
-
-TLS_STORE_SETTINGS = frozenset(
-    name for name in TLS_SETTINGS if name.startswith(("ssl.key.", "ssl.keystore.", "ssl.truststore."))
-)
-"""Keys and trust. While a node runs they change for one listener at a time."""
 
 
 class TlsError(ValueError):

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from barnabas.broker.metadata_cache import MetadataCache
+from barnabas.common.system_clock import SystemClock
 from barnabas.metadata.loader import MetadataLoader
 from barnabas.network.connection_quotas import ConnectionQuotas
 from barnabas.network.long_work_scheduler import LongWork
@@ -29,7 +30,6 @@ from barnabas.server.node_authorizer import NodeAuthorizer
 from barnabas.server.node_identity import read_identity
 from barnabas.server.process.event_loop_turns import TurnTimes, turns_of
 from barnabas.server.process.file_descriptors import descriptor_budget, raise_descriptor_limit
-from barnabas.server.process.system_clock import SystemClock
 from barnabas.server.quorum.raft_driver import RaftDriver
 from barnabas.server.settings.dynamic_broker_config import DynamicSettings
 from barnabas.server.settings.encryption_keys import EncryptedConfigsCheck, config_cipher

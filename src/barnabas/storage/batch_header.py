@@ -16,11 +16,8 @@ __all__ = [
     "ATTRIBUTES_OFFSET",
     "BATCH_OVERHEAD",
     "CONTROL_FLAG",
-    "CRC_OFFSET",
-    "DELETE_HORIZON_FLAG",
     "HEADER",
     "HEADER_SIZE",
-    "LENGTH_OFFSET",
     "LOG_APPEND_TIME_FLAG",
     "MAX_TIMESTAMP_OFFSET",
     "PREFIX",
@@ -40,8 +37,6 @@ HEADER = Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size
 # base_offset, batch_length, leader_epoch: what a leader stamps.
 PREFIX = Struct(">qii")
-LENGTH_OFFSET = 8
-CRC_OFFSET = 17
 ATTRIBUTES_OFFSET = 21
 MAX_TIMESTAMP_OFFSET = 35
 # base_offset and batch_length themselves are not counted by batch_length.
@@ -51,7 +46,6 @@ COMPRESSION_MASK = 0x07
 LOG_APPEND_TIME_FLAG = 0x08
 TRANSACTIONAL_FLAG = 0x10
 CONTROL_FLAG = 0x20
-DELETE_HORIZON_FLAG = 0x40
 
 
 def crc_matches(batch: Buffer, crc: int) -> bool:

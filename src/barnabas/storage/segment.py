@@ -369,9 +369,6 @@ class Segment:
             self._pool.remember(index)
         return self.find(max(index.lookup(timestamp - 1), start_offset))
 
-    def _position_before(self, offset: int) -> int:
-        return self._entry_before(offset)[1]
-
     def _entry_before(self, offset: int) -> tuple[int, int]:
         """The last index entry at or before ``offset``: the last offset of a batch, and where that batch starts."""
         index = self.offset_index

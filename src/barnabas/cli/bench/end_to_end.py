@@ -41,9 +41,8 @@ if TYPE_CHECKING:
     from barnabas.clients.producer.batch import ProducerBatch
     from barnabas.clients.producer.config import ProducerConfig
 
-__all__ = ["MARK_BYTES", "EndToEndLoad", "Trips", "measure_end_to_end"]
+__all__ = ["EndToEndLoad", "Trips", "measure_end_to_end"]
 
-MARK_BYTES = 16
 _NUMBER = slice(8, 16)
 _NAP_S = 0.1
 

@@ -15,7 +15,7 @@ from barnabas.common.topic_name import topic_name_problem
 from barnabas.common.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.cli.moves.reassignment import Rates, Stage
+    from barnabas.cli.moves.reassignment import Stage
 
 __all__ = ["Wanted", "parse_rates", "wanted_of"]
 

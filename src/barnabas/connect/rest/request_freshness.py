@@ -31,7 +31,7 @@ from urllib.parse import quote, unquote
 
 from barnabas.connect.rest.request_signature import InvalidSignature
 
-__all__ = ["FRESHNESS_HEADER", "Freshness", "FreshnessGuard", "SentRequest", "same_worker"]
+__all__ = ["FRESHNESS_HEADER", "Freshness", "FreshnessGuard", "SentRequest"]
 
 FRESHNESS_HEADER = "X-Barnabas-Request-Freshness"
 
@@ -144,10 +144,6 @@ class FreshnessGuard:
         self._swept_ms = now_ms
         oldest_ms = now_ms - self._age_ms_max
         self._seen = {nonce: time_ms for nonce, time_ms in self._seen.items() if time_ms >= oldest_ms}
-
-
-def same_worker(url: str, other: str) -> bool:
-    return _canonical(url) == _canonical(other)
 
 
 def _canonical(url: str) -> str:

@@ -19,6 +19,7 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.decide.herder.outside import ConfigMap
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.task_work import check_spark_positions
+from barnabas.connect.decide.validation.connector_rules import consumer_group_of
 from barnabas.connect.entities import ConnectorOffset, ConnectorOffsets
 from barnabas.connect.errors import BadRequest, ConnectError
 from barnabas.connect.identifiers import ConnectorType
@@ -64,7 +65,7 @@ class ConnectorOffsetCalls(HerderTasks):
 
     async def _read(self, name: str, config: ConfigMap, type_: ConnectorType) -> ConnectorOffsets:
         if type_ is ConnectorType.SINK:
-            offsets = await self._sink_offsets(_group_of(name, config))
+            offsets = await self._sink_offsets(consumer_group_of(name, config))
             return ConnectorOffsets([_sink_entry(partition, offset) for partition, offset in sorted(offsets.items())])
         await self._sources.prepare(name, config)
         await self._sources.read_to_end(name)
@@ -79,7 +80,7 @@ class ConnectorOffsetCalls(HerderTasks):
             if any(offset is not None and offset < 0 for offset in wanted.values()):
                 raise ConnectError(f"Failed to modify offsets for sink connector {name}")
             is_known = await self._ask(config, wanted)
-            await self._alter_sink(name, _group_of(name, config), wanted)
+            await self._alter_sink(name, consumer_group_of(name, config), wanted)
         else:
             pairs = [(each.partition, each.offset) for each in offsets]
             await self._sources.prepare(name, config)
@@ -96,7 +97,7 @@ class ConnectorOffsetCalls(HerderTasks):
 
     async def _reset(self, name: str, config: ConfigMap, type_: ConnectorType) -> str:
         if type_ is ConnectorType.SINK:
-            group = _group_of(name, config)
+            group = consumer_group_of(name, config)
             is_known = await self._ask(config, dict.fromkeys(await self._sink_offsets(group)))
             results = await self._admin.delete_groups([group], timeout_s=_TIMEOUT_S)
             for error in results.errors.values():
@@ -154,10 +155,6 @@ class ConnectorOffsetCalls(HerderTasks):
             raise (_refused(what, first) if isinstance(first, AdminError) else ConnectError(what)) from group_of_errors
         except (ClientError, TimeoutError) as failure:
             raise ConnectError(f"{what}: {failure}") from failure
-
-
-def _group_of(name: str, config: ConfigMap) -> str:
-    return config.get("consumer.override.group.id") or f"connect-{name}"
 
 
 def _sink_entry(partition: TopicPartition, offset: int) -> ConnectorOffset:

@@ -12,7 +12,6 @@ import logging
 import secrets
 import signal
 from contextlib import AsyncExitStack
-from time import monotonic_ns, time_ns
 from typing import Protocol
 
 from barnabas.clients.admin.client import AdminClient
@@ -21,6 +20,7 @@ from barnabas.clients.client_config import client_config
 from barnabas.clients.errors import ClientError
 from barnabas.clients.network_client import NetworkClient
 from barnabas.common.errors import Terminal
+from barnabas.common.system_clock import SystemClock
 from barnabas.connect.decide.group.client_ids import default_client_id
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.task_runtime import OffsetStore, TaskRuntime
@@ -47,14 +47,6 @@ class MakeRuntime(Protocol):
     async def __call__(
         self, *, config: WorkerConfig, offsets: OffsetStore, registry: PluginRegistry, worker_id: str
     ) -> TaskRuntime: ...
-
-
-class SystemClock:
-    def now_ms(self) -> int:
-        return time_ns() // 1_000_000
-
-    def monotonic_ms(self) -> int:
-        return monotonic_ns() // 1_000_000
 
 
 class Worker:

@@ -111,17 +111,6 @@ class WorkerConfig(WorkerSettings):
         }
 
     @property
-    def producer_properties(self) -> dict[str, str]:
-        """For the producers of source connectors. As with Kafka, they have nothing of the worker's own but the
-        brokers: a cluster with security needs ``producer.security.protocol`` and so on."""
-        return {"bootstrap.servers": self.texts["bootstrap.servers"], **self.with_prefix("producer.")}
-
-    @property
-    def consumer_properties(self) -> dict[str, str]:
-        """For the consumers of sink connectors; see ``producer_properties``."""
-        return {"bootstrap.servers": self.texts["bootstrap.servers"], **self.with_prefix("consumer.")}
-
-    @property
     def admin_properties(self) -> dict[str, str]:
         """For admin clients of connectors: the worker's own properties, and ``admin.`` on top."""
         own = {name: text for name, text in self.with_prefix("admin.").items() if not name.startswith("listeners")}

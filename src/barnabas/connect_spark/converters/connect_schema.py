@@ -7,7 +7,7 @@ batch and not for each row. A schema of None means schemaless: the value says it
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -107,13 +107,6 @@ class ConnectSchema:
         if self.keys is None:
             raise DataException(f"{self.type} schema has no schema of its keys")
         return self.keys
-
-    def as_optional(self) -> ConnectSchema:
-        return self if self.optional else replace(self, optional=True)
-
-    def with_fields(self, fields: tuple[Field, ...]) -> ConnectSchema:
-        """The same struct with other fields."""
-        return replace(self, fields=fields)
 
     def to_json(self) -> dict[str, object]:
         """As in the envelope, with the members in Connect's order."""

@@ -14,7 +14,6 @@ from barnabas.connect.settings.plugin_config_def import ConfigException
 __all__ = [
     "admin_settings",
     "consumer_settings",
-    "group_of",
     "producer_settings",
     "spark_consumer_options",
     "spark_producer_options",
@@ -46,11 +45,6 @@ _REFUSED = {
     "partitioner.class": "the partition is chosen by Kafka's own partitioner, or by the record's partition",
 }
 _NOT_FOR_SPARK = _SET_BY_SPARK | {"group.id", "auto.offset.reset", "group.instance.id"}
-
-
-def group_of(connector: str, config: Mapping[str, str]) -> str:
-    """The consumer group that shows where a sink is."""
-    return config.get("consumer.override.group.id") or f"connect-{connector}"
 
 
 def consumer_settings(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.clients.admin import AdminClient
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
+from barnabas.connect.decide.validation.connector_rules import consumer_group_of
 from barnabas.connect.metrics.task_metrics import TaskKind
 from barnabas.connect.plugins.api import OffsetRange, SinkBatch, SinkTask, TerminalError
 from barnabas.connect_spark.positions.checkpoints import Checkpoint, open_checkpoint
@@ -35,7 +36,6 @@ from barnabas.connect_spark.queries.error_policy import ErrorPolicy, backoff_s
 from barnabas.connect_spark.queries.kafka_settings import (
     admin_settings,
     consumer_settings,
-    group_of,
     producer_settings,
     spark_consumer_options,
     spark_producer_options,
@@ -99,7 +99,9 @@ class SinkProgram:
             self._is_started = True
             self._task.start(spark)
             self._prepare_dead_letters()
-        group = GroupPositions(self._admin_client(), group_of(self._spec.task.connector, self._spec.connector_config))
+        group = GroupPositions(
+            self._admin_client(), consumer_group_of(self._spec.task.connector, self._spec.connector_config)
+        )
         self._positions = self._where_to_begin(group)
         truth = kafka_json(self._positions)
         checkpoint = open_checkpoint(

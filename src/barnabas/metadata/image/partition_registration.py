@@ -170,10 +170,6 @@ class PartitionRegistration:
     def preferred_replica(self) -> int:
         return self.replicas[0] if self.replicas else NO_LEADER
 
-    @property
-    def has_preferred_leader(self) -> bool:
-        return self.leader == self.preferred_replica
-
     def directory_of(self, replica: int) -> Uuid:
         """The log directory of a replica; raises ValueError if the broker holds none."""
         return self.directories[self.replicas.index(replica)]

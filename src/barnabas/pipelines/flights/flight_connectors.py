@@ -15,7 +15,7 @@ from barnabas.pipelines.flights.run_directory import RunDirectory
 if TYPE_CHECKING:
     from barnabas.connect.rest.connect_client import Document
 
-__all__ = ["FLIGHT_DELAYS", "FlightConnectors", "connector_configs", "failure_of", "group_of"]
+__all__ = ["FLIGHT_DELAYS", "FlightConnectors", "connector_configs", "failure_of"]
 
 FLIGHT_DELAYS = "barnabas.pipelines.flights.connectors:FlightDelays"
 """The connector of the run's own, which the settings of its worker have to list."""
@@ -73,11 +73,6 @@ def connector_configs(
             "pk.fields": "row",
         },
     }
-
-
-def group_of(connector: str) -> str:
-    """The consumer group in which a sink commits."""
-    return f"connect-{connector}"
 
 
 @dataclass(slots=True)

@@ -16,10 +16,11 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from barnabas.connect.decide.validation.connector_rules import consumer_group
 from barnabas.connect.rest.connect_client import ConnectClient
 from barnabas.pipelines.errors import PipelineError
 from barnabas.pipelines.flights.dataset import FlightDataset, SourceTotals, find_dataset
-from barnabas.pipelines.flights.flight_connectors import FlightConnectors, connector_configs, group_of
+from barnabas.pipelines.flights.flight_connectors import FlightConnectors, connector_configs
 from barnabas.pipelines.flights.flight_producer import FlightProducer
 from barnabas.pipelines.flights.flight_topic import FlightTopic, FlightTopics
 from barnabas.pipelines.flights.interruption import Interruption
@@ -161,7 +162,7 @@ class FlightsRun:
         self._directory.forget_results()
         topics.delete()
         for name in connectors.configs:
-            topics.forget_group(group_of(name))
+            topics.forget_group(consumer_group(name))
         record = replace(wanted, state=RunState.STREAMING, topic_id=topics.first.create(self._options.partitions))
         self._directory.write_record(record)
         return record
@@ -180,7 +181,7 @@ class FlightsRun:
                 self._check()  # If the node has died, that is the cause.
                 raise producer.error
             ends = topics.ends()
-            while not all(_is_done(topics.committed(group_of(name)), ends) for name in names):
+            while not all(_is_done(topics.committed(consumer_group(name)), ends) for name in names):
                 self._look(topics, connectors, producer, progress)
                 time.sleep(_POLL_SECONDS)
             progress.update(produced=producer.produced, processed=self._read_positions(topics, names))
@@ -195,7 +196,7 @@ class FlightsRun:
         progress.update(produced=producer.produced, processed=self._read_positions(topics, list(connectors.configs)))
 
     def _read_positions(self, topics: FlightTopics, names: list[str]) -> dict[str, int]:
-        self._processed = {name: sum(topics.committed(group_of(name)).values()) for name in names}
+        self._processed = {name: sum(topics.committed(consumer_group(name)).values()) for name in names}
         return self._processed
 
     def _check(self) -> None:

@@ -206,10 +206,6 @@ class AccessAudit:
         self.denied_count = 0
 
     @property
-    def has_events(self) -> bool:
-        return bool(self._events)
-
-    @property
     def window_end_ms(self) -> int | None:
         """When the decisions counted so far become events; None while there are none."""
         return self._window_start_ms + self._limits.window_ms if self._tallies else None

@@ -263,13 +263,6 @@ class TestHeaderRules:
 
 
 class TestFamilies:
-    def test_connectors_clients_have_the_brokers_and_their_own_settings(self) -> None:
-        config = config_of(
-            **{"request.timeout.ms": "5000", "producer.linger.ms": "5", "consumer.max.poll.records": "9"}
-        )
-        assert config.producer_properties == {"bootstrap.servers": "127.0.0.1:9092", "linger.ms": "5"}
-        assert config.consumer_properties == {"bootstrap.servers": "127.0.0.1:9092", "max.poll.records": "9"}
-
     def test_admin_clients_have_the_workers_settings_too(self) -> None:
         config = config_of(**{"retry.backoff.ms": "5", "admin.retry.backoff.max.ms": "9", "admin.listeners": ""})
         assert config.admin_properties["retry.backoff.ms"] == "5"

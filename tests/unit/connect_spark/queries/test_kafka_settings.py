@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.connect.decide.validation.connector_rules import consumer_group_of
 from barnabas.connect.settings.plugin_config_def import ConfigException
 from barnabas.connect_spark.queries.kafka_settings import (
     admin_settings,
     consumer_settings,
-    group_of,
     producer_settings,
     spark_consumer_options,
     spark_producer_options,
@@ -53,8 +53,8 @@ def test_positions_and_formats_are_not_for_spark_to_decide() -> None:
         "kafka.max.poll.records": "2000",
     }
     assert settings["auto.offset.reset"] == "latest"
-    assert group_of("c", connector) == "mine"
-    assert group_of("c", {}) == "connect-c"
+    assert consumer_group_of("c", connector) == "mine"
+    assert consumer_group_of("c", {}) == "connect-c"
 
 
 def test_sizes_of_ours_stand_until_the_user_sets_others() -> None:

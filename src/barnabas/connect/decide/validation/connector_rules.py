@@ -8,7 +8,7 @@ from typing import Protocol
 from barnabas.connect.settings.plugin_config_def import ConfigValue
 from barnabas.security.java_regex import UnsupportedExpression, compile_java
 
-__all__ = ["AddError", "check_aliases", "check_sink", "check_source", "consumer_group"]
+__all__ = ["AddError", "check_aliases", "check_sink", "check_source", "consumer_group", "consumer_group_of"]
 
 
 class AddError(Protocol):
@@ -22,8 +22,13 @@ _DEAD_LETTERS = "errors.deadletterqueue.topic.name"
 
 
 def consumer_group(connector: str) -> str:
-    """The group of a sink that does not name another one."""
+    """The consumer group of a sink that does not name another one."""
     return f"connect-{connector}"
+
+
+def consumer_group_of(connector: str, config: _Config) -> str:
+    """The consumer group of a sink, which shows how far it is."""
+    return config.get(_GROUP_OVERRIDE) or consumer_group(connector)
 
 
 def check_sink(config: _Config, values: Mapping[str, ConfigValue], worker_group: str, add: AddError) -> None:

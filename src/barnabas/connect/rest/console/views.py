@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from barnabas.connect.decide.tasks.task_progress import TaskProgress
+from barnabas.connect.decide.validation.connector_rules import consumer_group_of
 from barnabas.connect.entities import ConnectorInfo, ConnectorStatus
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TaskState
 from barnabas.connect.rest.console.consumer_lag import GroupLag
@@ -134,7 +135,7 @@ def group_of(info: ConnectorInfo, status: ConnectorStatus | None) -> str | None:
     type_ = info.type if info.type is not ConnectorType.UNKNOWN or status is None else status.type
     if type_ is not ConnectorType.SINK or any(info.config.get(name) for name in _OTHER_CLUSTER):
         return None
-    group = info.config.get("consumer.override.group.id") or f"connect-{info.name}"
+    group = consumer_group_of(info.name, info.config)
     return None if _REFERENCE.search(group) else group
 
 

@@ -15,9 +15,8 @@ from barnabas.connect_spark.connectors.columns.column_fitting import fitted, kno
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["DELETES", "OFFSET", "PARTITION", "RECORD_COLUMNS", "DeltaColumns", "has_no_schema"]
+__all__ = ["DELETES", "OFFSET", "PARTITION", "DeltaColumns", "has_no_schema"]
 
-RECORD_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "headers", "date", "hour")
 PARTITION, OFFSET = "__barnabas_partition", "__barnabas_offset"
 DELETES = "__barnabas_deletes"
 

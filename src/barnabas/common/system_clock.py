@@ -1,4 +1,4 @@
-"""The real clock."""
+"""The machine's clock, for nodes and workers. Deciding code receives times and never imports it."""
 
 from __future__ import annotations
 
