@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from barnabas.common.clock import Clock
 from barnabas.common.errors import ApiException, ErrorCode, invariant
@@ -71,20 +71,15 @@ def _not_in_a_quorum(request: DescribeQuorumRequest, version: int) -> DescribeQu
     )
 
 
-class Append:
+class Append(NamedTuple):
     """Records to append at the active controller's epoch, in order; atomic ones must share a batch.
 
     ``values`` are the encoded records where they have been encoded already.
     """
 
-    __slots__ = ("is_atomic", "records", "values")
-
-    def __init__(
-        self, records: Sequence[ApiMessageAndVersion], is_atomic: bool, values: Sequence[bytes] | None = None
-    ) -> None:
-        self.records = records
-        self.is_atomic = is_atomic
-        self.values = values
+    records: Sequence[ApiMessageAndVersion]
+    is_atomic: bool
+    values: Sequence[bytes] | None = None
 
 
 class QuorumController:

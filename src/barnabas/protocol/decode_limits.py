@@ -6,17 +6,16 @@ is checked before the first of them is read.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 __all__ = ["UNLIMITED", "DecodeLimits"]
 
 
-class DecodeLimits:
+class DecodeLimits(NamedTuple):
     """``elements`` is for a message in total, tagged fields included; ``tagged_fields`` for each structure."""
 
-    __slots__ = ("elements", "tagged_fields")
-
-    def __init__(self, *, elements: int, tagged_fields: int) -> None:
-        self.elements = elements
-        self.tagged_fields = tagged_fields
+    elements: int
+    tagged_fields: int
 
 
 UNLIMITED = DecodeLimits(elements=2**62, tagged_fields=2**31)

@@ -15,7 +15,7 @@ The owner works through a ``Ready`` in this order:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from barnabas.protocol.schema import Message, Request
 from barnabas.raft.election_state import ElectionState
@@ -62,76 +62,53 @@ class AppendedBatch:
         return f"AppendedBatch({self.base_offset}..{self.last_offset} epoch {self.epoch} {kind})"
 
 
-class LeaderAndEpoch:
+class LeaderAndEpoch(NamedTuple):
     """The leader of an epoch, or None while it has none that this replica knows."""
 
-    __slots__ = ("epoch", "leader_id")
-
-    def __init__(self, leader_id: int | None, epoch: int) -> None:
-        self.leader_id = leader_id
-        self.epoch = epoch
+    leader_id: int | None
+    epoch: int
 
     def is_leader(self, node_id: int) -> bool:
         return self.leader_id == node_id
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, LeaderAndEpoch) and (self.leader_id, self.epoch) == (other.leader_id, other.epoch)
-
-    def __hash__(self) -> int:
-        return hash((self.leader_id, self.epoch))
 
     def __repr__(self) -> str:
         return f"LeaderAndEpoch({self.leader_id}, {self.epoch})"
 
 
-class LogSlice:
+class LogSlice(NamedTuple):
     """Records that a response is to be filled with when it is sent: from an offset, whole batches, one at least."""
 
-    __slots__ = ("max_bytes", "start_offset")
-
-    def __init__(self, start_offset: int, max_bytes: int) -> None:
-        self.start_offset = start_offset
-        self.max_bytes = max_bytes
+    start_offset: int
+    max_bytes: int
 
 
-class SnapshotChunk:
+class SnapshotChunk(NamedTuple):
     """Bytes of a snapshot file that a response is to be filled with when it is sent."""
 
-    __slots__ = ("max_bytes", "position", "snapshot_id")
-
-    def __init__(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> None:
-        self.snapshot_id = snapshot_id
-        self.position = position
-        self.max_bytes = max_bytes
+    snapshot_id: OffsetAndEpoch
+    position: int
+    max_bytes: int
 
 
-class OutboundRequest:
+class OutboundRequest(NamedTuple):
     """A request for another replica; its answer comes back under the same correlation id."""
 
-    __slots__ = ("body", "correlation_id", "destination_id", "endpoint", "timeout_ms")
-
-    def __init__(
-        self, *, correlation_id: int, destination_id: int, endpoint: Endpoint, body: Request[Message], timeout_ms: int
-    ) -> None:
-        self.correlation_id = correlation_id
-        self.destination_id = destination_id
-        self.endpoint = endpoint
-        self.body = body
-        self.timeout_ms = timeout_ms
+    correlation_id: int
+    destination_id: int
+    endpoint: Endpoint
+    body: Request[Message]
+    timeout_ms: int
 
     def __repr__(self) -> str:
         return f"OutboundRequest({type(self.body).__name__} #{self.correlation_id} -> {self.destination_id})"
 
 
-class OutboundResponse:
+class OutboundResponse(NamedTuple):
     """The answer to the request that came in under this correlation id."""
 
-    __slots__ = ("body", "correlation_id", "fill")
-
-    def __init__(self, correlation_id: int, body: Message, fill: LogSlice | SnapshotChunk | None = None) -> None:
-        self.correlation_id = correlation_id
-        self.body = body
-        self.fill = fill
+    correlation_id: int
+    body: Message
+    fill: LogSlice | SnapshotChunk | None = None
 
     def __repr__(self) -> str:
         return f"OutboundResponse({type(self.body).__name__} #{self.correlation_id})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from struct import Struct
-from typing import cast
+from typing import NamedTuple, cast
 
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import SingleRecord
@@ -192,13 +192,10 @@ class ForeignGroupRecord(SingleRecord):
         return f"ForeignGroupRecord({self.group_id!r}, {self.group_type.value}, {self.key.hex()})"
 
 
-class UnknownRecord:
+class UnknownRecord(NamedTuple):
     """A record type newer than this code; it stays in the log and is passed over."""
 
-    __slots__ = ("record_type",)
-
-    def __init__(self, record_type: int) -> None:
-        self.record_type = record_type
+    record_type: int
 
 
 AnyGroupRecord = OffsetCommitRecord | GroupMetadataRecord | ForeignGroupRecord | UnknownRecord
