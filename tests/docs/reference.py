@@ -43,16 +43,16 @@ def first_sentence(text: str | None) -> str:
 
 
 def apis_page() -> str:
-    """Every API that a broker advertises, with what a caller needs for it."""
+    """Every API that a broker advertises, with the rights that a caller needs."""
     table = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
     lines = [
         "# APIs",
         "",
         "What a node advertises in ApiVersions on its broker listeners, and therefore serves in every version shown.",
-        "The right is what the module declares and the one enforcement point asks for; "
+        "A right is declared by the API's module and checked in one place; "
         "without an authorizer everything is allowed.",
         "",
-        "| Key | API | Versions | Rights that it may ask for | |",
+        "| Key | API | Versions | Required rights | |",
         "|---:|---|---|---|---|",
     ]
     for key in sorted(SERVED_BY_BROKER):
@@ -64,10 +64,10 @@ def apis_page() -> str:
         low, high = SERVED_BY_BROKER[key]
         said = first_sentence(module.__doc__)
         if key in QUORUM_APIS:
-            rights = [f"the controller asks for: {QUORUM_APIS[key].name.title()} on the cluster"]
+            rights = [f"checked by the controller: {QUORUM_APIS[key].name.title()} on the cluster"]
         elif not rights and API_TABLE[key].forwardable:
             decided = import_module(f"barnabas.controller.apis.{key.name.lower()}")
-            rights = [f"the controller asks for: {first_sentence(decided.__doc__)}"]
+            rights = [f"checked by the controller: {first_sentence(decided.__doc__)}"]
         lines.append(f"| {int(key)} | {API_TABLE[key].name} | {low}–{high} | {', '.join(rights)} | {said} |")
     lines += [
         "",
@@ -76,8 +76,8 @@ def apis_page() -> str:
         "",
         "## On controller listeners",
         "",
-        "What brokers and other controllers find, and an admin client that was given `bootstrap.controllers`.",
-        "What nodes ask of each other needs Cluster Action on the cluster.",
+        "Brokers, other controllers, and admin clients with `bootstrap.controllers` use these APIs.",
+        "Requests between nodes need Cluster Action on the cluster.",
         "",
         "| Key | API | Versions |",
         "|---:|---|---|",
@@ -90,11 +90,11 @@ def apis_page() -> str:
 
 def cli_page() -> str:
     """The commands of the console script, with every option of those that are made of an ``App``."""
-    lines = ["# Commands", "", "`barnabas <command> --help` tells more.", "", "| Command | |", "|---|---|"]
+    lines = ["# Commands", "", "`barnabas <command> --help` describes a command.", "", "| Command | |", "|---|---|"]
     lines += [f"| `barnabas {name}` | {what} |" for name, (_, what) in COMMANDS.items()]
-    lines += ["", "The exit status is the same everywhere:", "", "| Status | |", "|---:|---|"]
+    lines += ["", "All commands use the same exit statuses:", "", "| Status | |", "|---:|---|"]
     lines += [f"| {status} | {what} |" for status, what in TABLE.items()]
-    lines += ["| 130, 141 | interrupted; whoever read the output has gone |"]
+    lines += ["| 130, 141 | interrupted (130); broken pipe of the output (141) |"]
     for command, told in (("node", HELP), ("shell", SHELL_HELP)):
         lines += ["", f"## barnabas {command}", "", "```text", told.rstrip(), "```"]
     lines.append("")
@@ -127,19 +127,19 @@ def metrics_page() -> str:
         "# Metrics",
         "",
         "`barnabas.metrics.listener=127.0.0.1:9404` opens an HTTP endpoint for Prometheus. It is off by default, also",
-        "for the node that runs without a file: a node opens the ports that it was asked for, and no others. The",
-        "endpoint knows neither TLS nor authentication; bind it to an address that only the collector reaches.",
+        "for a node without a file: a node opens only the ports that its settings name. The",
+        "endpoint has neither TLS nor authentication; bind it to an address that only the collector can reach.",
         "",
         "| Path | Answer |",
         "|---|---|",
-        "| `/metrics` | what this page lists, and the `process_*` and `python_gc_*` metrics of prometheus-client |",
-        "| `/healthz` | 200 while the node can go on; 503 when its metadata log failed |",
-        "| `/readyz` | 200 while clients are served; 503 while it starts, is fenced, or stops |",
+        "| `/metrics` | the metrics on this page, and the `process_*` and `python_gc_*` metrics of prometheus-client |",
+        "| `/healthz` | 200 while the node works; 503 after its metadata log failed |",
+        "| `/readyz` | 200 while the node serves clients; 503 while it starts, is fenced, or stops |",
         "",
-        "Names are Kafka's, made Prometheus-like: `kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec` is",
-        "`kafka_server_broker_topic_metrics_bytes_in_total`. Nothing is called per second: rates are the reader's.",
-        "A counter's samples end in `_total`, a histogram's in `_bucket`, `_count` and `_sum`. Requests are those on",
-        "broker listeners.",
+        "Names are Kafka's, in the style of Prometheus: `kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec` is",
+        "`kafka_server_broker_topic_metrics_bytes_in_total`. No metric is a rate: the reader computes rates.",
+        "Samples of counters end in `_total`, those of histograms in `_bucket`, `_count` and `_sum`. Request metrics",
+        "count requests on broker listeners.",
         "",
         "| Metric | Type | Labels | |",
         "|---|---|---|---|",

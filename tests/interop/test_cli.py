@@ -181,7 +181,7 @@ def test_tokens(run: Run, alice: str, tmp_path: Path) -> None:
     assert run("tokens", "renew", *hmac, *with_login, server="SASL_SSL").status == 0
     assert token["token_id"] in run("tokens", "expire", *hmac, *with_login, "--dry-run", server="SASL_SSL").out
     assert run("tokens", "expire", *hmac, *with_login, server="SASL_SSL").status == 0
-    assert "log in by SASL" in run("tokens", "create").err
+    assert "authenticate by SASL" in run("tokens", "create").err
 
 
 @pytest.mark.kafka_3("always")

@@ -1,1 +1,1 @@
-"""Explains who may do what, and why: pure, over a set of rules from wherever they come."""
+"""Explain who may do what, and why. Pure functions over a set of ACLs from any source."""

@@ -1,7 +1,7 @@
-"""How people write resources, operations, principals and hosts, and how we write them back.
+"""Parse and format resources, operations, principals and hosts.
 
-Words are Kafka's tools': ``Topic:orders``, ``DescribeConfigs``, ``User:alice``. Reading does not care about case,
-dashes and underscores. Every mistake is a ``ValueError`` that says what is possible.
+Names are those of Kafka's tools: ``Topic:orders``, ``DescribeConfigs``, ``User:alice``. Parsing ignores case, dashes
+and underscores. An invalid text raises ``ValueError`` with the valid values.
 """
 
 from __future__ import annotations
@@ -40,60 +40,58 @@ class Resource(NamedTuple):
 
 
 def parse_resource(text: str) -> Resource:
-    """``Type:name``; a name may contain colons. ``Cluster`` needs no name, there is only one."""
+    """Parse ``Type:name``; a name may contain colons. ``Cluster`` needs no name: only one cluster resource exists."""
     word, _, name = text.partition(":")
     resource_type = _TYPES.get(_plain(word))
     if resource_type is None:
         raise ValueError(
             f"{text!r}: {word!r} is not a resource type{_nearest(word, _TYPES)}; "
-            f"there are {', '.join(map(type_word, _TYPES.values()))}"
+            f"valid are {', '.join(map(type_word, _TYPES.values()))}"
         )
     if resource_type is ResourceType.CLUSTER:
         if name not in ("", CLUSTER_NAME):
             raise ValueError(f"{text!r}: the only Cluster resource is Cluster:{CLUSTER_NAME}, or Cluster for short")
         return Resource(resource_type, CLUSTER_NAME)
     if not name:
-        raise ValueError(f"{text!r} names no resource; write {type_word(resource_type)}:<name>")
+        raise ValueError(f"{text!r} has no resource name; write {type_word(resource_type)}:<name>")
     return Resource(resource_type, name)
 
 
 def parse_operation(text: str) -> AclOperation:
-    """One operation that somebody can try; ``All`` is none."""
+    """Parse one operation that a client can request; ``All`` is not one."""
     operation = _OPERATIONS.get(_plain(text))
     if operation is None:
         hint = " (ask for one operation; access who shows all)" if _plain(text) in ("all", "any") else ""
         raise ValueError(
             f"{text!r} is not an operation{hint or _nearest(text, _OPERATIONS)}; "
-            f"there are {', '.join(map(operation_word, _OPERATIONS.values()))}"
+            f"valid are {', '.join(map(operation_word, _OPERATIONS.values()))}"
         )
     return operation
 
 
 def parse_principal(text: str) -> Principal:
-    """``Type:name``, split at the first colon."""
+    """Parse ``Type:name``, split at the first colon."""
     kind, colon, name = text.partition(":")
     if not colon or not kind or not name:
         raise ValueError(f"{text!r} is not a principal; write Type:name, as in User:alice")
     if name == "*":
-        raise ValueError(f"{text!r} is nobody: * stands for every user in a rule, and no connection has it")
+        raise ValueError(f"{text!r} is not the principal of a client: * stands for all users in ACLs only")
     return Principal(kind, name)
 
 
 def parse_super_users(text: str) -> frozenset[str]:
-    """The value of ``super.users``: principals with semicolons between."""
+    """Parse the value of ``super.users``: principals separated by semicolons."""
     return frozenset(str(parse_principal(part.strip())) for part in text.split(";") if part.strip())
 
 
 def parse_host(text: str) -> str:
-    """An IP address in the one form that Kafka compares rules with; ``*`` for one that no rule names."""
+    """An IP address in the form that Kafka compares with ACLs; ``*`` for an address that no ACL names."""
     if text == WILDCARD_HOST:
         return text
     try:
         return host_address_text(host_address_bytes(text))
     except ValueError:
-        raise ValueError(
-            f"{text!r} is not an IP address; rules are compared with the address that a connection comes from"
-        ) from None
+        raise ValueError(f"{text!r} is not an IP address; ACLs match the IP address of the client") from None
 
 
 @cache
@@ -112,7 +110,7 @@ def permission_word(code: int) -> str:
 
 
 def pattern_text(resource_type: int, name: str, pattern_type: int) -> str:
-    """A pattern the way it acts: ``Topic:orders``, ``Topic:pay* (prefix)``, ``Topic:* (all)``."""
+    """Format a pattern: ``Topic:orders``, ``Topic:pay* (prefix)``, ``Topic:* (all)``."""
     head = f"{type_word(resource_type)}:{name}"
     if pattern_type == PatternType.PREFIXED:
         return f"{head}* (prefix)"

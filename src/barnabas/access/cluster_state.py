@@ -1,4 +1,4 @@
-"""What a cluster is like, as far as ``plan`` and ``apply`` know it: topics, settings, ACLs, users and quotas."""
+"""The state of a cluster that ``plan`` and ``apply`` handle: topics, settings, ACLs, users and quotas."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = [
 ]
 
 HIDDEN = "(hidden)"
-"""Shown for a secret."""
+"""The placeholder for a secret."""
 
 TOPIC, BROKER, GROUP = 2, 4, 32
-"""Kafka's numbers for what has settings."""
+"""Kafka's codes of resource types with settings."""
 
 
 class ConfigTarget(NamedTuple):
-    """What has settings besides topics. The broker with the empty name is the default of all brokers."""
+    """A resource with settings other than a topic. The broker with the empty name is the default of all brokers."""
 
     type: int
     name: str
@@ -45,10 +45,10 @@ class ConfigTarget(NamedTuple):
 
 class TopicState(NamedTuple):
     partitions: int | None
-    """None, here and below, in a file: whatever it is; for a new topic the cluster's default."""
+    """None, here and below, in a file: keep the present value; for a new topic, the cluster's default."""
     replication_factor: int | None
     configs: Mapping[str, str | None]
-    """Only what differs from the default: overrides. None: there is a value, and the cluster does not tell it."""
+    """Overrides of the defaults. None: the cluster hides the value."""
 
 
 class Credential(NamedTuple):
@@ -69,7 +69,7 @@ class ClusterState:
     configs: Mapping[ConfigTarget, Mapping[str, str | None]] = field(default_factory=dict)
     acls: frozenset[AclBinding] = frozenset()
     users: Mapping[Credential, int | None] = field(default_factory=dict)
-    """With the iterations of the credential. What the password is, nobody can ask."""
+    """The iterations of each credential. Passwords can't be read."""
     quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
 
 
@@ -78,7 +78,7 @@ def entity_text(entity: QuotaEntity) -> str:
 
 
 def is_secret(target: ConfigTarget, name: str) -> bool:
-    """Whether a setting's value must not be shown: passwords of brokers, and what nobody knows: it may be one."""
+    """Whether a value must be hidden: passwords of brokers, and unknown settings, which may be passwords."""
     if target.type != BROKER:
         return False
     key = broker_config_key(name)

@@ -1,8 +1,8 @@
-"""Why a topic, a group or a broker has the value of a setting that it has, and what each node would answer.
+"""Explain the source of a setting's value for a topic, a group or a broker, and the value that each node returns.
 
-A node answers by its own file, so nodes whose files differ give different answers about the same topic (KAFKA-16211).
-What a node's levels say is put together again from what it tells about its own settings; then the rules are those of
-every describe call (``metadata.config_resolution``).
+A node uses its own file, so nodes with different files return different values for the same topic (KAFKA-16211). The
+levels of a node are reconstructed from the synonyms of its own settings; then the resolution of every describe call
+applies (``metadata.config_resolution``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _REASONS = {
 
 
 class NodeAnswer(NamedTuple):
-    """What one node answers. ``chain`` is everything that says something, the winner first; empty for a default."""
+    """The value that one node returns. ``chain`` lists the sources in order of precedence; empty for a default."""
 
     node_id: int
     value: str | None
@@ -72,7 +72,7 @@ def reason(synonym: ConfigSynonym) -> str:
 
 
 def broker_settings_behind(setting: str) -> list[str]:
-    """What has to be asked of a node to explain a setting of a topic or a group; nothing where no broker has a say."""
+    """Broker settings to read from a node to explain a setting of a topic or a group; empty if none applies."""
     names = [name for name, _ in TOPIC_SYNONYMS.get(setting, ())]
     behind = group_synonym(setting)
     if behind is not None:
@@ -81,7 +81,7 @@ def broker_settings_behind(setting: str) -> list[str]:
 
 
 def levels_of(synonyms: Iterable[ConfigSynonym]) -> BrokerLevels:
-    """A node's levels, from the synonyms that it gives for its own settings."""
+    """A node's levels, from the synonyms of its own settings."""
     by_source: dict[ConfigSource, dict[str, str]] = {}
     for synonym in synonyms:
         if synonym.value is not None:
@@ -96,7 +96,7 @@ def levels_of(synonyms: Iterable[ConfigSynonym]) -> BrokerLevels:
 def explain_topic_setting(
     setting: str, overrides: Mapping[str, str], nodes: Mapping[int, BrokerLevels]
 ) -> ConfigExplanation | None:
-    """None for a setting that topics don't have."""
+    """The explanation; None for a setting that topics don't have."""
     answers = []
     for node_id, levels in sorted(nodes.items()):
         answers += _answers(node_id, describe_topic_configs(overrides, levels, names=[setting]))
@@ -106,7 +106,7 @@ def explain_topic_setting(
 def explain_group_setting(
     setting: str, overrides: Mapping[str, str], nodes: Mapping[int, BrokerLevels]
 ) -> ConfigExplanation | None:
-    """None for a setting that groups don't have."""
+    """The explanation; None for a setting that groups don't have."""
     answers = []
     for node_id, levels in sorted(nodes.items()):
         answers += _answers(node_id, describe_group_configs(overrides, levels, names=[setting]))

@@ -1,4 +1,4 @@
-"""Reads a file of desired state: what it owns, and what that shall be like. All of its mistakes at once."""
+"""Read a file of desired state: its scope and the state that it requires. All errors are reported at once."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class DesiredState(NamedTuple):
     state: ClusterState
     passwords: Mapping[Credential, Secret]
     warnings: tuple[Problem, ...]
-    """What can be done, and is not likely to be meant."""
+    """Valid, but probably unintended, parts of the file."""
 
 
 class InvalidFile(Exception):
-    """The file has mistakes; ``problems`` has all of them, in the order of their lines."""
+    """The file is invalid; ``problems`` lists all errors in the order of their lines."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = tuple(sorted(problems))
@@ -66,7 +66,7 @@ class _Reader:
         self._problems = problems
         self._warnings: list[Problem] = []
         self._passwords: dict[Credential, Secret] = {}
-        # A scope with mistakes would make everything look as if it were outside.
+        # With an invalid scope, everything would seem to be outside of it.
         self._is_scope_known = "scope" in raw and not any(p.path.startswith("scope") for p in problems)
         self._scope = _scope(raw["scope"], problems) if "scope" in raw else Scope()
 
@@ -79,7 +79,7 @@ class _Reader:
 
     def _must_own(self, line: int, path: str, what: str, section: str, *, is_owned: bool) -> None:
         if self._is_scope_known and not is_owned:
-            text = f"{what} is outside of the scope of this file; add it to scope.{section}"
+            text = f"{what} is outside the scope of this file; add it to scope.{section}"
             self._complain(line, path, text)
 
     def _topics(self) -> dict[str, TopicState]:
@@ -108,7 +108,7 @@ class _Reader:
     def _settings(
         self, settings: Mapping[str, tuple[int, str]], path: str, known: ConfigDef | None
     ) -> dict[str, str | None]:
-        """Values of settings that we know are checked; others are the cluster's business, which may be newer."""
+        """Check the values of known settings. The cluster checks others, because it may be newer."""
         values: dict[str, str | None] = {}
         for name, (line, text) in settings.items():
             values[name] = text
@@ -121,7 +121,7 @@ class _Reader:
             elif known is not None:
                 nearest = known.nearest_name(name)
                 hint = f"; did you mean {nearest}?" if nearest else ""
-                self._warnings.append(Problem(line, f"{path}.{name}", f"no such setting is known here{hint}"))
+                self._warnings.append(Problem(line, f"{path}.{name}", f"this release knows no such setting{hint}"))
         return values
 
     def _acls(self) -> frozenset[AclBinding]:
@@ -149,18 +149,18 @@ class _Reader:
             binding = AclBinding(*_resource(pattern), principal, host, AclOperation.READ, permission)
             is_owned = self._scope.has_acl(binding)
             kind = "names that begin with " if pattern.pattern_type == PatternType.PREFIXED else ""
-            what = f"a rule for {principal} on {type_word(pattern.resource_type)} {kind}{shown(pattern.name)}"
+            what = f"an ACL for {principal} on {type_word(pattern.resource_type)} {kind}{shown(pattern.name)}"
             self._must_own(entry["line"], path, what, "acls", is_owned=is_owned)
 
     def _host(self, host: str, line: int, path: str) -> str:
         try:
             form = parse_host(host)
         except ValueError:
-            text = f"no connection comes from {shown(host)}: rules are compared with IP addresses"
+            text = f"{shown(host)} matches no client: ACLs match IP addresses"
             self._warnings.append(Problem(line, path, text))
             return host
         if form != host:
-            text = f"{shown(host)} matches no connection: nodes compare with the form {form}"
+            text = f"{shown(host)} matches no client: nodes compare with the form {form}"
             self._warnings.append(Problem(line, path, text))
         return host
 
@@ -169,7 +169,7 @@ class _Reader:
             return raw
         pattern = ResourcePattern(raw["type"], raw["name"], raw.get("pattern", int(PatternType.LITERAL)))
         if not pattern.name:
-            self._complain(raw["line"], f"{path}.resources", "the name is empty, which no rule may have")
+            self._complain(raw["line"], f"{path}.resources", "the name is empty; an ACL needs a name")
             return None
         if pattern.resource_type == ResourceType.CLUSTER and pattern.name != CLUSTER_NAME:
             self._complain(raw["line"], f"{path}.resources", f"the only Cluster resource is {CLUSTER_NAME}")
@@ -180,7 +180,7 @@ class _Reader:
         supported = supported_operations(resource_type)
         if operation not in (AclOperation.ALL, *supported):
             words = ", ".join(map(operation_text, supported))
-            text = f"{operation_text(operation)} means nothing for {type_word(resource_type)}, which has All, {words}"
+            text = f"{operation_text(operation)} does not apply to {type_word(resource_type)}; valid are All, {words}"
             problem = Problem(line, path, text)
             if problem not in self._warnings:
                 self._warnings.append(problem)
@@ -191,7 +191,7 @@ class _Reader:
             path = f"users.{user}"
             self._must_own(line, path, f"user {shown(user)}", "users", is_owned=self._scope.has_user(user))
             if not mechanisms and not any(problem.path.startswith(path) for problem in self._problems):
-                self._complain(line, path, "no mechanism; there are SCRAM-SHA-256, SCRAM-SHA-512")
+                self._complain(line, path, "no mechanism; valid are SCRAM-SHA-256, SCRAM-SHA-512")
             for mechanism, (_, credential) in mechanisms.items():
                 key = Credential(user, mechanism)
                 found[key] = credential.get("iterations")
@@ -211,7 +211,7 @@ class _Reader:
                 self._complain(line, path, mistake)
                 continue
             if entity in found:
-                self._complain(line, path, f"{entity_text(entity)} stands here for the second time")
+                self._complain(line, path, f"{entity_text(entity)} is listed twice")
             self._must_own(line, path, entity_text(entity), "quotas", is_owned=self._scope.has_quota(entity))
             found[entity] = limits
         return found
@@ -230,7 +230,7 @@ def _scope(raw: dict[str, Any], problems: list[Problem]) -> Scope:
     for index, entry in enumerate(raw.get("acls", ())):
         resource, principal = entry.get("resource"), entry.get("principal")
         if resource is None and principal is None:
-            text = "says neither resource nor principal; to own all ACLs write principal: '*'"
+            text = "has neither resource nor principal; to own all ACLs write principal: '*'"
             problems.append(Problem(entry["line"], f"scope.acls[{index}]", text))
         acls.append(_acl_scope(resource, principal))
     return Scope(
@@ -260,12 +260,16 @@ def _entity(raw: dict[str, Any]) -> QuotaEntity:
 def _entity_mistake(entity: QuotaEntity, limits: Mapping[str, float]) -> str | None:
     kinds = [kind for kind, _ in entity]
     if not kinds:
-        return "the entity is empty; it has user, client-id or both, or ip"
+        return "the entity is empty; it needs user, client-id or both, or ip"
     if "ip" in kinds and len(kinds) > 1:
-        return "the entity has ip and something else; ip stands alone"
+        return "the entity has ip and another key; ip must be the only one"
     of_ip = {"connection_creation_rate"}
     wrong = sorted(set(limits) - of_ip if "ip" in kinds else set(limits) & of_ip)
     if wrong:
-        where = "is no limit of an ip, which has connection_creation_rate" if "ip" in kinds else "is a limit of an ip"
+        where = (
+            "does not apply to an ip, which only has connection_creation_rate"
+            if "ip" in kinds
+            else "applies to an ip only"
+        )
         return f"{', '.join(wrong)} {where}"
     return None

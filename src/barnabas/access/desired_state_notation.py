@@ -51,7 +51,7 @@ class ResourcePattern(NamedTuple):
 
 
 class Secret(NamedTuple):
-    """Where a password is, or, if the file says so on purpose, the password."""
+    """A reference to a password, or a password in clear that the file contains deliberately."""
 
     source: str
     """``env``, ``file`` or ``clear``."""
@@ -65,7 +65,7 @@ class Secret(NamedTuple):
 
 
 def parse_resource_pattern(text: str) -> ResourcePattern:
-    """``Topic:orders``, ``Topic:payments-*`` for all that begin so, ``Topic:*`` for all, ``Cluster``."""
+    """Parse ``Topic:orders``, ``Topic:payments-*`` (a prefix), ``Topic:*`` (all), ``Cluster``."""
     resource = parse_resource(text)
     if resource.name.endswith("*") and resource.name != WILDCARD_NAME:
         return ResourcePattern(resource.type, resource.name[:-1], PatternType.PREFIXED)
@@ -73,7 +73,7 @@ def parse_resource_pattern(text: str) -> ResourcePattern:
 
 
 def resource_pattern_text(pattern: ResourcePattern) -> str | None:
-    """None where the short notation has no words for it: a name that ends with an asterisk."""
+    """The short notation; None for a name that ends with an asterisk, which it can't express."""
     word = type_word(pattern.resource_type)
     if pattern.pattern_type == PatternType.PREFIXED:
         return f"{word}:{pattern.name}*" if pattern.name else None
@@ -89,7 +89,7 @@ def operation_of(text: str) -> int:
         close = get_close_matches(text.casefold(), list(_OPERATIONS), n=1, cutoff=0.6)
         hint = f" (did you mean {operation_text(_OPERATIONS[close[0]])}?)" if close else ""
         known = ", ".join(operation_text(code) for code in _OPERATIONS.values())
-        raise ValueError(f"{text!r} is not an operation{hint}; there are {known}")
+        raise ValueError(f"{text!r} is not an operation{hint}; valid are {known}")
     return operation
 
 
@@ -98,10 +98,10 @@ def operation_text(code: int) -> str:
 
 
 def parse_principal_text(text: str) -> str:
-    """A principal of a rule, where ``User:*`` is everybody."""
+    """The principal of an ACL, where ``User:*`` means all users."""
     kind, colon, name = text.partition(":")
     if not colon or not kind or not name:
-        raise ValueError(f"{text!r} is not a principal; write Type:name, as in User:alice, or User:* for everybody")
+        raise ValueError(f"{text!r} is not a principal; write Type:name, as in User:alice, or User:* for all users")
     return text
 
 
@@ -116,20 +116,20 @@ def parse_topic_pattern(text: str) -> NamePattern:
     pattern = NamePattern.parse(text)
     problem = topic_name_problem(pattern.text) if pattern.text not in ("", ".", "..") else None
     if problem is not None or (not pattern.is_prefix and not pattern.text):
-        raise ValueError(f"{text!r} is neither a topic's name nor the beginning of names with * behind it")
+        raise ValueError(f"{text!r} is neither a topic name nor a prefix followed by *")
     return pattern
 
 
 def parse_name_pattern(text: str) -> NamePattern:
     if not text:
-        raise ValueError("an empty name: write a name, the beginning of names with * behind it, or * for all")
+        raise ValueError("an empty name: write a name, a prefix followed by *, or * for all")
     return NamePattern.parse(text)
 
 
 def parse_config_target(text: str) -> ConfigTarget:
     scope = parse_config_scope(text)
     if scope.name.is_prefix:
-        raise ValueError(f"{text!r} means several; settings are written for one at a time")
+        raise ValueError(f"{text!r} stands for several resources; write settings for one at a time")
     return ConfigTarget(scope.type, scope.name.text)
 
 
@@ -141,30 +141,30 @@ def parse_config_scope(text: str) -> ConfigScope:
         return ConfigScope(BROKER, NamePattern.parse(name))
     if kind == "group" and name:
         return ConfigScope(GROUP, NamePattern.parse(name))
-    raise ValueError(f"{text!r} has no settings here; write broker-defaults, broker:<id> or group:<name>")
+    raise ValueError(f"{text!r} can't have settings here; write broker-defaults, broker:<id> or group:<name>")
 
 
 def parse_mechanism(text: str) -> ScramMechanism:
     mechanism = ScramMechanism.from_name(text)
     if mechanism is ScramMechanism.UNKNOWN:
-        raise ValueError(f"{text!r} is not a mechanism with credentials; there are SCRAM-SHA-256, SCRAM-SHA-512")
+        raise ValueError(f"{text!r} is not a mechanism with credentials; valid are SCRAM-SHA-256, SCRAM-SHA-512")
     return mechanism
 
 
 def parse_secret(text: str) -> Secret:
-    """The text itself is never repeated: it may be the password."""
+    """The error never repeats the text: it may be the password."""
     match = _REFERENCE.fullmatch(text)
     if match is None:
         raise ValueError(
-            "a password does not stand in the file: write ${env:NAME} or ${file:PATH}; "
-            "or, where it is no secret, a map with the one key 'clear'"
+            "the file must not contain the password: write ${env:NAME} or ${file:PATH}; "
+            "for a password that is not secret, write a map with the only key 'clear'"
         )
     return Secret(match[1], match[2])
 
 
 def parse_quota_limit(text: str) -> str:
     if text not in QUOTA_LIMITS:
-        raise ValueError(f"{text!r} is not a limit; there are {', '.join(QUOTA_LIMITS)}")
+        raise ValueError(f"{text!r} is not a limit; valid are {', '.join(QUOTA_LIMITS)}")
     return text
 
 

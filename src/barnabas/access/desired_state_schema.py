@@ -1,4 +1,4 @@
-"""The one definition of the desired-state file: what is read, and what the published JSON schema says."""
+"""The only definition of the desired-state file: the reader and the published JSON schema both use it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ __all__ = ["FILE", "json_schema"]
 
 
 def _word(what: str, known: dict[str, Any]) -> Text:
-    """One of a few words, in any case."""
+    """One of several words, in any letter case."""
 
     def parse(text: str) -> Any:
         if text.casefold() not in known:
-            raise ValueError(f"{text!r} is not {what}; there are {', '.join(known)}")
+            raise ValueError(f"{text!r} is not {what}; valid are {', '.join(known)}")
         return known[text.casefold()]
 
     return Text(parse, what, words=tuple(known))
@@ -44,14 +44,14 @@ _VERSION = Number("the version of the format", 1, 1)
 _TYPES = {type_word(kind).casefold(): int(kind) for kind in ResourceType if kind > ResourceType.ANY}
 _OPERATION_WORDS = ", ".join(operation_text(code) for code in AclOperation if code >= AclOperation.ALL)
 _RESOURCE = Either(
-    Text(parse_resource_pattern, "a resource: Topic:orders, Topic:payments-* (all that begin so), Topic:*, Cluster"),
+    Text(parse_resource_pattern, "a resource: Topic:orders, Topic:payments-* (a prefix), Topic:*, Cluster"),
     Record(
         {
             "type": Field(_word("a resource type", _TYPES), "the resource type", True),
-            "name": Field(Text(str, "a name, taken as it is"), "the name, taken as it is, asterisks included", True),
+            "name": Field(Text(str, "a literal name"), "the literal name, asterisks included", True),
             "pattern": Field(
                 _word("a pattern type", {"literal": int(PatternType.LITERAL), "prefixed": int(PatternType.PREFIXED)}),
-                "whether names that begin so are meant too; literal if not given",
+                "prefixed for all names with this prefix; the default is literal",
             ),
         },
         "a resource",
@@ -61,50 +61,53 @@ _ACL = Record(
     {
         "principal": Field(
             Items(Text(parse_principal_text, "a principal, as in User:alice"), "principals", True, 1),
-            "who: one or several; User:* is everybody",
+            "one or several principals; User:* is all users",
             True,
         ),
         "permission": Field(
             _word("a permission", {"allow": int(AclPermissionType.ALLOW), "deny": int(AclPermissionType.DENY)}),
-            "allow if not given; a deny beats every allow",
+            "the default is allow; a deny beats every allow",
         ),
         "host": Field(
-            Items(Text(str, "an IP address, or *"), "hosts", True, 1), "from where: one or several; * if not given"
+            Items(Text(str, "an IP address, or *"), "hosts", True, 1),
+            "one or several client addresses; the default is *",
         ),
         "operations": Field(
             Items(Text(operation_of, f"an operation: {_OPERATION_WORDS}"), "operations", True, 1),
-            "what may, or may not, be done",
+            "the operations to allow or deny",
             True,
         ),
-        "resources": Field(Items(_RESOURCE, "resources", True, 1), "to what", True),
+        "resources": Field(Items(_RESOURCE, "resources", True, 1), "the resources", True),
     },
     "an entry of acls",
 )
 _CONFIGS = Table(Text(str, "the name of a setting"), AnyText("the value of a setting"), "settings")
 _TOPIC = Record(
     {
-        "partitions": Field(Number("a number of partitions", 1, 2**31 - 1), "how many; as it is if not given"),
-        "replication-factor": Field(
-            Number("a replication factor", 1, 2**15 - 1), "how many replicas; as it is if not given"
+        "partitions": Field(
+            Number("a number of partitions", 1, 2**31 - 1), "the number of partitions; the default is to keep it"
         ),
-        "configs": Field(_CONFIGS, "the topic's own settings: those that are not listed are the default's"),
+        "replication-factor": Field(
+            Number("a replication factor", 1, 2**15 - 1), "the replication factor; the default is to keep it"
+        ),
+        "configs": Field(_CONFIGS, "the topic's own settings; settings that are not listed have their defaults"),
     },
     "a topic",
 )
 _CREDENTIAL = Record(
     {
         "iterations": Field(
-            Number("iterations", SCRAM_ITERATIONS_MIN, SCRAM_ITERATIONS_MAX), "how often the password is hashed"
+            Number("iterations", SCRAM_ITERATIONS_MIN, SCRAM_ITERATIONS_MAX), "the number of hash iterations"
         ),
         "password": Field(
             Either(
-                Text(parse_secret, "where the password is", r"^\$\{(env|file):[^{}]+\}$"),
+                Text(parse_secret, "a reference to the password", r"^\$\{(env|file):[^{}]+\}$"),
                 Record(
                     {"clear": Field(Text(lambda text: Secret("clear", text), "the password"), "the password", True)},
                     "a password in clear",
                 ),
             ),
-            "${env:NAME} or ${file:PATH}; only looked at when the credential is made or changed",
+            "${env:NAME} or ${file:PATH}; only read when the credential is created or changed",
         ),
     },
     "a credential",
@@ -118,7 +121,7 @@ _ENTITY = Record(
 )
 _QUOTA = Record(
     {
-        "entity": Field(_ENTITY, "whose quota: user, client-id or both, or ip", True),
+        "entity": Field(_ENTITY, "the entity of the quota: user, client-id or both, or ip", True),
         "limits": Field(
             Table(
                 Text(parse_quota_limit, "a limit", words=QUOTA_LIMITS),
@@ -131,37 +134,39 @@ _QUOTA = Record(
     },
     "an entry of quotas",
 )
-_NAMES = Items(Text(parse_name_pattern, "a name, or the beginning of names with * behind it"), "names")
+_NAMES = Items(Text(parse_name_pattern, "a name, or a prefix followed by *"), "names")
 _SCOPE = Record(
     {
         "topics": Field(
-            Items(Text(parse_topic_pattern, "a topic, or the beginning of names with * behind it"), "topics"),
-            "the topics that are the file's business; names that begin with __ only if the pattern does",
+            Items(Text(parse_topic_pattern, "a topic, or a prefix followed by *"), "topics"),
+            "the topics that the file owns; names that begin with __ only if the pattern does",
         ),
         "configs": Field(
             Items(Text(parse_config_scope, "broker-defaults, broker:<id>, broker:*, group:<name>"), "config resources"),
-            "the brokers and groups whose settings are",
+            "the brokers and groups whose settings the file owns",
         ),
         "acls": Field(
             Items(
                 Record(
                     {
                         "resource": Field(
-                            Text(parse_resource_pattern, "a resource, as in Topic:payments-*"), "rules on these; any"
+                            Text(parse_resource_pattern, "a resource, as in Topic:payments-*"),
+                            "ACLs on these resources; the default is any",
                         ),
                         "principal": Field(
-                            Text(parse_name_pattern, "a principal, as in User:app-*"), "rules for these; any"
+                            Text(parse_name_pattern, "a principal, as in User:app-*"),
+                            "ACLs for these principals; the default is any",
                         ),
                     },
                     "an entry of scope.acls",
                 ),
                 "parts of the ACLs",
             ),
-            "the ACLs that are; a rule belongs to it when one entry fits it",
+            "the ACLs that the file owns: those that match at least one entry",
         ),
-        "users": Field(_NAMES, "the users whose credentials are"),
+        "users": Field(_NAMES, "the users whose credentials the file owns"),
         "quotas": Field(
-            Items(_ENTITY, "entities"), "the quotas that are: * for every name, null for the default entity"
+            Items(_ENTITY, "entities"), "the quotas that the file owns: * for every name, null for the default entity"
         ),
     },
     "the scope",
@@ -169,7 +174,9 @@ _SCOPE = Record(
 FILE = Record(
     {
         "version": Field(_VERSION, "the version of this format: 1", True),
-        "scope": Field(_SCOPE, "what this file owns; nothing else is looked at or changed", True),
+        "scope": Field(
+            _SCOPE, "the part of the cluster that this file owns; the rest is neither read nor changed", True
+        ),
         "topics": Field(Table(Text(parse_topic_name, "a topic"), _TOPIC, "topics by name"), "topics by name"),
         "configs": Field(
             Table(Text(parse_config_target, "broker-defaults, broker:<id> or group:<name>"), _CONFIGS, "settings"),

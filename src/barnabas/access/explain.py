@@ -1,7 +1,7 @@
-"""Why one principal may, or may not, do one thing.
+"""Explain why one principal may, or may not, perform one operation.
 
-The decision and the rule that made it are the authorizer's. Beside them stand the rules that lost, those that say the
-same, and those that fail to apply by one thing only: the host, or the operation.
+The authorizer makes the decision and names the deciding ACL. The explanation adds the overridden ACLs, those with the
+same effect, and those that would match with another host or operation.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Reason(Enum):
     DENY_RULE = "deny-rule"
     ALLOW_RULE = "allow-rule"
     NO_MATCHING_RULE = "no-matching-rule"
-    """There are rules for the resource, and none that matches: denied, whatever the default is."""
+    """ACLs exist for the resource, but none matches: denied, whatever the default is."""
     NO_RULE_FOR_RESOURCE = "no-rule-for-resource"
-    """There is no rule for the resource at all: ``allow.everyone.if.no.acl.found`` decides."""
+    """No ACL exists for the resource: ``allow.everyone.if.no.acl.found`` decides."""
 
 
 class Explanation(NamedTuple):
@@ -38,34 +38,34 @@ class Explanation(NamedTuple):
     allowed: bool
     reason: Reason
     rule: Rule | None
-    """The rule that decided, if one did."""
+    """The deciding ACL, if any."""
     overridden: tuple[Rule, ...]
-    """Matching rules that would have decided otherwise: the ALLOWs that a DENY beats, or what a super user ignores."""
+    """Matching ACLs with the opposite effect: ALLOWs that a DENY beats, or ACLs that a super user ignores."""
     agreeing: tuple[Rule, ...]
-    """Other matching rules that decide the same."""
+    """Other matching ACLs with the same effect."""
     other_host: tuple[Rule, ...]
-    """Rules that would match if the connection came from their host."""
+    """ACLs that would match for a client at their host."""
     other_operation: tuple[Rule, ...]
-    """Rules for this principal and resource that are about something else."""
+    """ACLs of this principal on this resource for other operations."""
     rules_for_resource: int
-    """How many rules there are for the resource, for whomever."""
+    """Number of ACLs for the resource, for all principals."""
 
     @property
     def is_implied(self) -> bool:
-        """Whether the deciding rule allows the operation only because it allows another one."""
+        """Whether the deciding ACL allows the operation only by implication."""
         rule = self.rule
         return rule is not None and rule.binding.operation not in (self.operation, AclOperation.ALL)
 
     @property
     def text(self) -> str:
-        """One sentence that answers "why"."""
+        """The reason, in one sentence."""
         return _why(self)
 
 
 def explain(
     policy: Policy, principal: Principal, host: str, operation: AclOperation, resource: Resource
 ) -> Explanation:
-    """``host`` ``*`` stands for an address that no rule names."""
+    """Explain a decision. ``host`` ``*`` stands for an address that no ACL names."""
     asked_host = policy.unnamed_host if host == WILDCARD_HOST else host
     decision = policy.authorizer.explain(principal, asked_host, operation, resource.type, resource.name)
     on_resource = policy.rules_on(resource.type, resource.name)
@@ -113,7 +113,7 @@ def rule_text(rule: Rule) -> str:
 def _why(e: Explanation) -> str:
     word = operation_word(e.operation)
     if e.reason is Reason.SUPER_USER:
-        return f"{e.principal} is a super user, for whom no rule is looked at"
+        return f"{e.principal} is a super user; ACLs do not apply"
     if e.rule is not None:
         text = rule_text(e.rule)
         if e.is_implied:
@@ -124,11 +124,12 @@ def _why(e: Explanation) -> str:
             text += "; a DENY beats every ALLOW"
         return text
     if e.reason is Reason.NO_MATCHING_RULE:
-        count = "is 1 rule" if e.rules_for_resource == 1 else f"are {e.rules_for_resource} rules"
-        return f"there {count} for {e.resource}, and none allows {word} to {e.principal}"
-    outcome = "everybody" if e.allowed else "nobody"
+        if e.rules_for_resource == 1:
+            return f"the only ACL for {e.resource} does not allow {word} to {e.principal}"
+        return f"none of the {e.rules_for_resource} ACLs for {e.resource} allows {word} to {e.principal}"
+    outcome = "every principal may" if e.allowed else "no principal may"
     setting = "true" if e.allowed else "false"
-    text = f"there is no rule for {e.resource} at all, so {outcome} may: allow.everyone.if.no.acl.found is {setting}"
+    text = f"no ACL exists for {e.resource}, so {outcome}: allow.everyone.if.no.acl.found is {setting}"
     if e.operation not in supported_operations(e.resource.type):
         text += f" ({word} is not an operation of this resource type)"
     return text

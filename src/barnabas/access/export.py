@@ -19,7 +19,7 @@ def exported(state: ClusterState) -> tuple[dict[str, object], list[str]]:
     notes: list[str] = []
     known = [binding for binding in state.acls if _is_known(binding)]
     if len(known) < len(state.acls):
-        notes.append(f"{len(state.acls) - len(known)} ACLs have codes of a newer Kafka and are left out")
+        notes.append(f"{len(state.acls) - len(known)} ACLs have codes of a newer Kafka and are omitted")
     document: dict[str, Any] = {"version": 1, "scope": _scope(state, known)}
     if state.topics:
         document["topics"] = {name: _topic(topic) for name, topic in sorted(state.topics.items())}
@@ -29,7 +29,7 @@ def exported(state: ClusterState) -> tuple[dict[str, object], list[str]]:
     }
     hidden = sum(value is None for values in state.configs.values() for value in values.values())
     if hidden:
-        notes.append(f"{hidden} secret settings are left out: the cluster does not tell them; add them by hand")
+        notes.append(f"{hidden} secret settings are omitted: the cluster hides them; add them by hand")
     if configs:
         document["configs"] = configs
     if known:

@@ -253,10 +253,10 @@ class _Difference:
                 if wanted.partitions > there.partitions:
                     grown.append(PartitionsChange(name, there.partitions, wanted.partitions))
                 elif wanted.partitions < there.partitions:
-                    why = f"it has {there.partitions} partitions, and Kafka never takes any away; make a new topic"
+                    why = f"it has {there.partitions} partitions, and Kafka can't remove partitions; create a new topic"
                     self.impossible.append(Impossible(f"topic {name}: partitions: {wanted.partitions}", why))
             if wanted.replication_factor not in (None, there.replication_factor):
-                why = f"it is {there.replication_factor}; changing it means to reassign its partitions"
+                why = f"it is {there.replication_factor}; to change it, use 'barnabas reassign'"
                 what = f"topic {name}: replication-factor: {wanted.replication_factor}"
                 self.impossible.append(Impossible(what, why))
             configs += self._config_change(ConfigTarget(TOPIC, name), there.configs, wanted.configs)
@@ -275,7 +275,7 @@ class _Difference:
         values = []
         for key in sorted({*there, *wanted}):
             if key in there and there[key] is None and key in wanted:
-                self.notes.append(f"{_target_text(target)}: {key} is secret: whether its value differs is not known")
+                self.notes.append(f"{_target_text(target)}: {key} is secret: the plan can't compare its value")
             elif not _is_same_setting(there.get(key), wanted.get(key)) or (key in there) != (key in wanted):
                 values.append((key, there.get(key), wanted.get(key)))
         return [ConfigChange(target, tuple(values))] if values else []
@@ -302,7 +302,7 @@ class _Difference:
                 continue
             password = self._desired.passwords.get(key)
             if password is None:
-                why = "its password is needed for that; add password: ${env:NAME} or ${file:PATH}"
+                why = "this needs the password; add password: ${env:NAME} or ${file:PATH}"
                 what = f"user {key}: " + ("a new credential" if is_new else f"iterations: {iterations}")
                 self.impossible.append(Impossible(what, why))
                 continue

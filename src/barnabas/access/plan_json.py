@@ -1,7 +1,7 @@
 """A plan as JSON. Documented in docs/tutorials/plan-and-apply.md and kept stable: fields are added, never renamed.
 
-Enumerations have Kafka's names; ``*`` as a principal is whoever has no rule of his own for the names, as a host every
-host but those in ``hosts_except``. Passwords are never in it.
+Enumerations have Kafka's names. ``*`` as a principal means all principals without their own ACLs on the names; as a
+host, every host except those in ``hosts_except``. The document never contains passwords.
 """
 
 from __future__ import annotations

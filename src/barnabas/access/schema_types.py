@@ -1,7 +1,7 @@
-"""Shapes of a file: each reads its part of the tree, and writes its part of the JSON schema.
+"""Types of a file's values: each reads its part of the tree, and writes its part of the JSON schema.
 
-So what the schema promises and what is read come from one definition. Reading goes on after a mistake, and gives
-``BAD`` for what could not be read, so that all mistakes of a file are known at once.
+So the schema and the reader share one definition. Reading continues after an error, with ``BAD`` for the invalid
+value, so that all errors of a file are reported at once.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Text(NamedTuple):
         if node.is_null:
             if self.is_null_allowed:
                 return None
-            problems.append(Problem(node.line, path, f"expected {self.what}, found nothing"))
+            problems.append(Problem(node.line, path, f"expected {self.what}, found no value"))
             return BAD
         try:
             return self.parse(node.text)
@@ -124,9 +124,7 @@ class AnyText(NamedTuple):
             if len(parts) == len(node.items):
                 return ",".join(parts)
         problems.append(
-            Problem(
-                node.line, path, f"expected {self.what}, found {_kind(node)}; to have the default, leave the key out"
-            )
+            Problem(node.line, path, f"expected {self.what}, found {_kind(node)}; omit the key to use the default")
         )
         return BAD
 
@@ -258,7 +256,7 @@ def _unique(node: MapNode, path: str, problems: list[Problem]) -> list[tuple[Sca
     found = []
     for key, child in node.items:
         if key.text in first:
-            text = f"{shown(key.text)} stands here for the second time; the first is in line {first[key.text]}"
+            text = f"{shown(key.text)} is listed twice; the first time in line {first[key.text]}"
             problems.append(Problem(key.line, path, text))
         else:
             first[key.text] = key.line
@@ -273,7 +271,7 @@ def _below(path: str, key: str) -> str:
 def _unknown(key: str, what: str, known: Mapping[str, object]) -> str:
     close = get_close_matches(key, known, n=1, cutoff=0.6)
     hint = f" (did you mean {close[0]!r}?)" if close else ""
-    return f"{what} has no {shown(key)}{hint}; there are {', '.join(known)}"
+    return f"{what} has no {shown(key)}{hint}; valid are {', '.join(known)}"
 
 
 def _and(names: Sequence[str] | Mapping[str, object]) -> str:

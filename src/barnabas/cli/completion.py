@@ -18,7 +18,7 @@ main = main_of(app)
 
 @app.default
 def completion(shell: Literal["bash", "zsh", "fish"]) -> int:
-    """Print the script for a shell. It has to be loaded, as the examples do; a new shell then knows it.
+    """Print the completion script for a shell. Save it as in the examples, and start a new shell.
 
     For example:
 
@@ -36,7 +36,7 @@ def completion(shell: Literal["bash", "zsh", "fish"]) -> int:
 
 
 def _whole() -> App:
-    """All commands as one, which they are nowhere else: whoever runs one does not want to wait for the others."""
+    """All commands in one app. Elsewhere each command is loaded alone, so that it starts fast."""
     from barnabas.cli.main import COMMANDS
 
     whole = App(name="barnabas", version_flags=("--version", "-V"))

@@ -1,6 +1,6 @@
-"""``barnabas features describe|upgrade|downgrade|disable``: which levels of Kafka's features a cluster uses.
+"""``barnabas features describe|upgrade|downgrade|disable``: the feature levels of a cluster.
 
-``version-mapping`` and ``feature-dependencies`` look into our own table and ask nobody.
+``version-mapping`` and ``feature-dependencies`` read a built-in table and contact no cluster.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["app", "main"]
 
 app = cluster_app(
     "features",
-    "Show the levels of features (metadata.version and others), upgrade and downgrade them.",
+    "Show, upgrade and downgrade feature levels (metadata.version and others).",
 )
 main = main_of(app)
 
@@ -32,7 +32,7 @@ _NOTE_TIMEOUT_S = 5.0
 
 @app.command
 def describe(*, options: ClusterOptions | None = None) -> int:
-    """Show for each feature which levels the node can do, and which one the cluster uses.
+    """Show the levels of each feature that the node supports, and the level that the cluster uses.
 
     For example:
 
@@ -67,7 +67,7 @@ def upgrade(
     wait: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Raise the levels of features: all that are given, or none of them.
+    """Upgrade features: all of the given ones, or none.
 
     For example:
 
@@ -77,12 +77,12 @@ def upgrade(
     Parameters
     ----------
     feature
-        A feature and its new level, as in metadata.version=30. May be repeated.
+        A feature and its new level, for example metadata.version=30. May be repeated.
     release_version
-        Instead: all features as a cluster of this release has them, as in 4.3 or 4.3-IV0. 'features version-mapping'
-        shows the levels.
+        Instead of --feature: the levels of a release, for example 4.3 or 4.3-IV0. 'features version-mapping' shows
+        them.
     wait
-        Return when every live broker goes by the new levels.
+        Return when every live broker uses the new levels.
     """
     from barnabas.clients.admin import UpgradeType
 
@@ -101,7 +101,7 @@ def downgrade(
     wait: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Lower the levels of features: all that are given, or none of them.
+    """Downgrade features: all of the given ones, or none.
 
     For example:
 
@@ -111,14 +111,14 @@ def downgrade(
     Parameters
     ----------
     feature
-        A feature and its new level, as in metadata.version=29; 0 switches it off. May be repeated.
+        A feature and its new level, for example metadata.version=29; 0 disables it. May be repeated.
     release_version
-        Instead: all features as a cluster of this release has them, as in 4.2 or 4.2-IV1. 'features version-mapping'
-        shows the levels.
+        Instead of --feature: the levels of a release, for example 4.2 or 4.2-IV1. 'features version-mapping' shows
+        them.
     unsafe
-        Also if that loses metadata.
+        Downgrade even if that loses metadata.
     wait
-        Return when every live broker goes by the new levels.
+        Return when every live broker uses the new levels.
     """
     from barnabas.clients.admin import UpgradeType
 
@@ -132,7 +132,7 @@ def downgrade(
 def disable(
     *, feature: list[str], unsafe: Flag = False, wait: Flag = False, options: ChangeOptions | None = None
 ) -> int:
-    """Switch features off, which is a downgrade to level 0.
+    """Disable features, by a downgrade to level 0.
 
     For example:
 
@@ -143,9 +143,9 @@ def disable(
     feature
         The name of a feature. May be repeated.
     unsafe
-        Also if that loses metadata.
+        Downgrade even if that loses metadata.
     wait
-        Return when every live broker goes by the new levels.
+        Return when every live broker uses the new levels.
     """
     from barnabas.clients.admin import UpgradeType
 
@@ -155,7 +155,7 @@ def disable(
 
 @app.command(name="version-mapping")
 def version_mapping(*, release_version: str | None = None, options: AnswerOptions | None = None) -> int:
-    """Show the levels that a cluster formatted with a release has. No cluster is asked.
+    """Show the feature levels of a cluster that is formatted with a release. Contacts no cluster.
 
     For example:
 
@@ -165,7 +165,7 @@ def version_mapping(*, release_version: str | None = None, options: AnswerOption
     Parameters
     ----------
     release_version
-        The release, as in 4.3, or a level of metadata.version, as in 4.3-IV0; without it the newest that is stable.
+        The release, for example 4.3, or a level of metadata.version, for example 4.3-IV0. Default: the latest stable.
     """
     from barnabas.metadata.metadata_version import LATEST_PRODUCTION
 
@@ -179,7 +179,7 @@ def version_mapping(*, release_version: str | None = None, options: AnswerOption
 
 @app.command(name="feature-dependencies")
 def feature_dependencies(*, feature: list[str], options: AnswerOptions | None = None) -> int:
-    """Show which levels of other features a level needs. No cluster is asked.
+    """Show which levels of other features a level needs. Contacts no cluster.
 
     For example:
 
@@ -188,7 +188,7 @@ def feature_dependencies(*, feature: list[str], options: AnswerOptions | None = 
     Parameters
     ----------
     feature
-        A feature and its level, as in group.version=1. May be repeated.
+        A feature and its level, for example group.version=1. May be repeated.
     """
     from barnabas.metadata.features import FEATURES, METADATA_VERSION, SUPPORTED_FEATURES
 
@@ -198,9 +198,7 @@ def feature_dependencies(*, feature: list[str], options: AnswerOptions | None = 
         known = SUPPORTED_FEATURES.get(name)
         if known is None:
             near = nearest(name, SUPPORTED_FEATURES)
-            raise UsageError(
-                f"--feature {name}: there is no such feature" + (f": did you mean {near}?" if near else "")
-            )
+            raise UsageError(f"--feature {name}: no such feature exists" + (f": did you mean {near}?" if near else ""))
         if not known.contains(level):
             raise UsageError(f"--feature {name}={level}: {name} has the levels {known.min} to {known.max}")
         needs = FEATURES[name].needs if name in FEATURES else ()
@@ -229,7 +227,7 @@ def _update(
         wanted, notes = await _needed(admin, levels, kind) if by_release else (levels, [])
         updates = {name: FeatureUpdate(level, kind) for name, level in wanted.items()}
         if not updates:
-            return change_answer([], dry_run=dry_run, notes=[*notes, "there is nothing to be done"])
+            return change_answer([], dry_run=dry_run, notes=[*notes, "no change is needed"])
         if kind == UpgradeType.UPGRADE:
             notes = [*notes, *await _served_nowhere(admin, wanted)]
         results = await admin.update_features(updates, validate_only=dry_run, wait=wait)
@@ -245,7 +243,7 @@ def _update(
 
 
 def _update_problems(errors: Mapping[str, AdminError], known: Iterable[str]) -> list[Problem]:
-    """What holds for all of them is said once: levels change together or not at all."""
+    """Report a common problem once: levels change together or not at all."""
     names = list(known)
     if len(errors) > 1 and len({(error.code, error.message) for error in errors.values()}) == 1:
         (first, *_) = errors.values()
@@ -258,9 +256,9 @@ def _update_problems(errors: Mapping[str, AdminError], known: Iterable[str]) -> 
 
 
 async def _needed(admin: AdminClient, levels: Mapping[str, int], kind: UpgradeType) -> tuple[dict[str, int], list[str]]:
-    """Of a release's levels those that the cluster does not have. An upgrade switches nothing off.
+    """The levels of a release that the cluster does not have. An upgrade disables no feature.
 
-    What a cluster is too old to know is not asked for: it is off there.
+    A feature that the cluster does not know is omitted: it is disabled there.
     """
     from barnabas.clients.admin import UpgradeType
     from barnabas.metadata.features import FEATURES, METADATA_VERSION
@@ -282,7 +280,7 @@ async def _needed(admin: AdminClient, levels: Mapping[str, int], kind: UpgradeTy
 
 def _wanted(feature: list[str] | None, release_version: str | None) -> dict[str, int]:
     if bool(feature) == (release_version is not None):
-        raise UsageError("which levels? Give --feature with them, or --release-version")
+        raise UsageError("no levels given: give --feature or --release-version")
     return _levels(feature or []) if release_version is None else _levels_of(_metadata_version(release_version))
 
 
@@ -302,7 +300,7 @@ def _levels_of(version: MetadataVersion) -> dict[str, int]:
 
 
 def _level(name: str, level: int | None) -> str:
-    """With Kafka's name of it, where levels have names."""
+    """A level, with Kafka's name for it where levels have names."""
     if level is None:
         return ""
     release = _release(name, level)
@@ -319,7 +317,7 @@ def _release(name: str, level: int | None) -> dict[str, str]:
 
 
 async def _served_nowhere(admin: AdminClient, levels: Mapping[str, int]) -> list[str]:
-    """A note if levels are raised whose APIs no live broker serves. Controllers do not know it."""
+    """A note about upgraded features whose APIs no live broker serves. Controllers do not check this."""
     if admin.config.asks_controllers:
         return []
     from barnabas.clients.admin import AdminError
@@ -327,7 +325,7 @@ async def _served_nowhere(admin: AdminClient, levels: Mapping[str, int]) -> list
 
     try:
         answers = (await admin.describe_features_of_brokers(timeout_s=_NOTE_TIMEOUT_S)).values()
-    except (AdminError, ClientError):  # The note is a help: an upgrade does not need it.
+    except (AdminError, ClientError):  # The note is optional: an upgrade works without it.
         return []
     names = [name for name in levels if levels[name] and all(name in _not_served(found) for found in answers)]
     if not names or not answers:
@@ -340,7 +338,7 @@ async def _served_nowhere(admin: AdminClient, levels: Mapping[str, int]) -> list
 
 
 def _not_served(found: FeatureMetadata) -> list[str]:
-    """A broker shows clients no feature whose API it does not serve; the cluster may have finalized it."""
+    """A broker hides features whose APIs it does not serve, although the cluster may have finalized them."""
     from barnabas.metadata.features import FEATURES, METADATA_VERSION
 
     newest = found.supported[METADATA_VERSION].max if METADATA_VERSION in found.supported else 0
@@ -355,7 +353,7 @@ def _hidden(found: FeatureMetadata) -> list[str]:
     hidden = _not_served(found)
     if not hidden:
         return []
-    return [f"this broker serves nothing of {', '.join(hidden)}; --bootstrap-controller shows the cluster's levels"]
+    return [f"this broker does not serve {', '.join(hidden)}; --bootstrap-controller shows the cluster's levels"]
 
 
 def _levels(texts: list[str]) -> dict[str, int]:
@@ -363,7 +361,7 @@ def _levels(texts: list[str]) -> dict[str, int]:
     for text in texts:
         name, _, level = text.partition("=")
         if not name or not level.isdecimal():
-            raise UsageError(f"--feature {text}: write the feature and its level, as in metadata.version=30")
+            raise UsageError(f"--feature {text}: write the feature and its level, for example metadata.version=30")
         if name in levels:
             raise UsageError(f"--feature {text}: {name} is given twice")
         levels[name] = int(level)

@@ -1,7 +1,7 @@
-"""The console script ``barnabas``: finds the command and imports only that one.
+"""The console script ``barnabas``: find the command and import only its module.
 
-A node has 0.6 CPU-seconds to be ready and a command line framework alone would take a fifth of it (cyclopts: 0.13),
-so each command's module brings what it needs, and nothing is imported here but the command that was asked for.
+A node has 0.6 CPU-seconds to become ready, and a command line framework alone takes a fifth of that (cyclopts: 0.13).
+So each command's module imports what it needs, and this module imports only the requested command.
 """
 
 from __future__ import annotations
@@ -15,53 +15,53 @@ from barnabas import __version__
 
 __all__ = ["COMMANDS", "main"]
 
-# command -> (module with a ``main(arguments) -> exit status``, what it does)
+# command -> (module with a ``main(arguments) -> exit status``, description)
 COMMANDS = {
     "node": ("barnabas.cli.node", "run a node: a Kafka broker and controller in one process"),
-    "storage": ("barnabas.cli.storage.command", "format and inspect a node's log directories"),
+    "storage": ("barnabas.cli.storage.command", "format, inspect and repair a node's log directories"),
     "topics": (
         "barnabas.cli.topics.command",
         "list, describe, create, alter and delete topics; elect leaders, delete records",
     ),
     "reassign": (
         "barnabas.cli.moves.reassign",
-        "move partitions to other brokers, and change how many replicas they have",
+        "move partitions to other brokers, and change their replication factor",
     ),
-    "configs": ("barnabas.cli.configs.command", "look at settings and change them; check a server.properties"),
-    "acls": ("barnabas.cli.acls.command", "list, add and remove access rules"),
+    "configs": ("barnabas.cli.configs.command", "show and change settings; check a server.properties"),
+    "acls": ("barnabas.cli.acls.command", "list, add and remove ACLs"),
     "groups": ("barnabas.cli.groups.command", "list, describe and delete groups, and reset their offsets"),
-    "transactions": ("barnabas.cli.transactions.command", "list and describe transactions, and end those that hang"),
+    "transactions": ("barnabas.cli.transactions.command", "list and describe transactions, and end hanging ones"),
     "users": ("barnabas.cli.users", "list users, and set and delete their passwords"),
-    "quotas": ("barnabas.cli.quotas", "list and alter quotas of users, clients and addresses"),
+    "quotas": ("barnabas.cli.quotas", "list and alter quotas of users, clients and IP addresses"),
     "tokens": ("barnabas.cli.tokens", "list, create, renew and expire delegation tokens"),
     "cluster": (
         "barnabas.cli.cluster.command",
-        "describe the nodes, give brokers equally much or nothing to do; start one for development",
+        "describe the nodes, balance or drain brokers; start a cluster for development",
     ),
-    "features": ("barnabas.cli.features", "show, upgrade and downgrade the levels of features"),
-    "quorum": ("barnabas.cli.quorum.command", "describe the quorum of the controllers, and add and remove voters"),
+    "features": ("barnabas.cli.features", "show, upgrade and downgrade feature levels"),
+    "quorum": ("barnabas.cli.quorum.command", "describe the controller quorum, and add and remove voters"),
     "log-dirs": (
         "barnabas.cli.log_dirs.command",
-        "show how much is in the log directories, and move replicas between them",
+        "show the sizes of log directories, and move replicas between them",
     ),
-    "access": ("barnabas.cli.access.command", "explain who may do what, and which rule says so"),
+    "access": ("barnabas.cli.access.command", "explain who may do what, and which ACL decides it"),
     "plan": (
         "barnabas.cli.desired_state.plan",
-        "compare a file of desired state with a cluster: what changes, which access opens",
+        "compare a file of desired state with a cluster: changes, and the access they open",
     ),
-    "apply": ("barnabas.cli.desired_state.apply", "make a cluster what a file of desired state says"),
-    "export": ("barnabas.cli.desired_state.export", "write a cluster down as a file of desired state"),
-    "shell": ("barnabas.cli.shell.command", "look at the metadata in a snapshot or a log directory"),
-    "worker": ("barnabas.cli.connect.run_worker", "run a Kafka Connect worker, whose tasks are Spark queries"),
+    "apply": ("barnabas.cli.desired_state.apply", "change a cluster to match a file of desired state"),
+    "export": ("barnabas.cli.desired_state.export", "write a cluster as a file of desired state"),
+    "shell": ("barnabas.cli.shell.command", "browse the metadata in a snapshot or a log directory"),
+    "worker": ("barnabas.cli.connect.run_worker", "run a Kafka Connect worker with tasks that are Spark queries"),
     "connect": (
         "barnabas.cli.connect.command",
-        "list, create, change and watch connectors by the REST API of a worker",
+        "list, create, change and watch connectors through the REST API of a worker",
     ),
     "bench": (
         "barnabas.cli.bench.command",
         "measure a cluster: produce, consume, latency, admin requests, connections",
     ),
-    "completion": ("barnabas.cli.completion", "print a script for completion in bash, zsh or fish"),
+    "completion": ("barnabas.cli.completion", "print a completion script for bash, zsh or fish"),
 }
 
 _OF_KAFKA = {
@@ -91,7 +91,7 @@ _OF_KAFKA = {
     "topics": "topics",
     "transactions": "transactions",
 }
-"""What Kafka's scripts are called, without kafka- and .sh, and what does their work here."""
+"""Names of Kafka's scripts, without kafka- and .sh, and the equivalent commands."""
 
 USAGE_ERROR = 2
 # As a shell reports a process that ended by SIGINT or SIGPIPE.
@@ -100,7 +100,7 @@ BROKEN_PIPE = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and give its exit status."""
+    """Run one command and return its exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if not arguments:
         sys.stderr.write(_help())
@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = import_module(COMMANDS[command][0]).main(rest)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Who reads us (head, less) has seen enough; what is still buffered must not fail once more at exit.
+        # The reader (head, less) has closed the pipe. Discard the buffer, so that exit does not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except KeyboardInterrupt:
@@ -133,16 +133,16 @@ def _help() -> str:
     return (
         "usage: barnabas <command> [arguments]\n\n"
         f"commands:\n{lines}\n\n"
-        "'barnabas <command> --help' tells more; 'barnabas --version' the version.\n"
+        "'barnabas <command> --help' describes a command; 'barnabas --version' prints the version.\n"
     )
 
 
 def _unknown(command: str) -> str:
-    from difflib import get_close_matches  # Only a mistake needs it.
+    from difflib import get_close_matches  # Only needed for an unknown command.
 
     meant = _OF_KAFKA.get(command.removeprefix("kafka-").removesuffix(".sh"))
     if meant is not None:
-        return f"barnabas: '{command}' is not a command: here it is 'barnabas {meant}'.\n"
+        return f"barnabas: '{command}' is not a command: use 'barnabas {meant}'.\n"
     close = get_close_matches(command, COMMANDS, n=1, cutoff=0.5)
-    hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(COMMANDS)}."
+    hint = f"did you mean '{close[0]}'?" if close else f"the commands are {', '.join(COMMANDS)}."
     return f"barnabas: '{command}' is not a command: {hint}\n"

@@ -1,6 +1,6 @@
 """``barnabas node [server.properties] [--override key=value ...]``: run a node until SIGTERM.
 
-The arguments are Kafka's (kafka-server-start). They are read by hand: see ``barnabas.cli.main`` for why.
+The arguments are Kafka's (kafka-server-start). They are parsed by hand: ``barnabas.cli.main`` says why.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Run a Kafka broker and controller in this process, until SIGTERM or Ctrl-C.
   server.properties     Kafka's configuration file. Without it: a node on localhost:9092
                         (controller on localhost:9093) that keeps its data in ./barnabas-data
                         and formats that folder at the first start.
-  --override key=value  a setting that wins over the file; may be repeated.
+  --override key=value  a setting that overrides the file; may be repeated.
 
-Every setting that is wrong, unknown or not supported is named before anything is written.
-'barnabas configs show <name>' tells what a setting means and whether it is supported.
+The node reports every setting that is invalid, unknown or not supported before it writes anything.
+'barnabas configs show <name>' shows what a setting means and whether it is supported.
 """
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Give 0 after a clean stop, 1 when the node can't start, 2 for wrong arguments."""
+    """Return 0 after a clean stop, 1 when the node can't start, 2 for invalid arguments."""
     if any(argument in ("--help", "-h") for argument in arguments):
         sys.stdout.write(HELP)
         return 0

@@ -1,4 +1,4 @@
-"""``barnabas quotas list|alter``: how much users, clients and addresses may."""
+"""``barnabas quotas list|alter``: quotas of users, clients and IP addresses."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ _QUOTAS = (
 )
 
 
-@Parameter(name="*", group=Group("Whose quotas", sort_key=50))
+@Parameter(name="*", group=Group("Entity", sort_key=50))
 @dataclass(kw_only=True)
 class QuotaEntities:
-    """A user, a client id, both together, or an address; or the default of all of them."""
+    """The entity: a user, a client id, both together, an IP address, or a default."""
 
     user: str | None = None
     """A user."""
     user_defaults: Flag = False
-    """All users that have nothing of their own."""
+    """The default of all users without their own quotas."""
     client: str | None = None
-    """A client id; together with a user, that user's clients of this id."""
+    """A client id; together with a user, only clients of that user."""
     client_defaults: Flag = False
-    """All client ids that have nothing of their own."""
+    """The default of all client ids without their own quotas."""
     ip: str | None = None
     """An IP address."""
     ip_defaults: Flag = False
-    """All addresses that have nothing of their own."""
+    """The default of all IP addresses without their own quotas."""
 
     def parts(self) -> dict[str, str | None]:
-        """Types and names, None for the default. Raises UsageError."""
+        """Types and names of the entity; None for a default. Raises UsageError."""
         found: dict[str, str | None] = {}
         for kind, name, is_default in (
             ("user", self.user, self.user_defaults),
@@ -59,19 +59,19 @@ class QuotaEntities:
         ):
             option = kind.removesuffix("-id")
             if name is not None and is_default:
-                raise UsageError(f"--{option} and --{option}-defaults: only one of them can be meant")
+                raise UsageError(f"--{option} and --{option}-defaults: give only one of them")
             if name == "":
-                raise UsageError(f"--{option} needs a name; --{option}-defaults is the default of all")
+                raise UsageError(f"--{option} needs a name; --{option}-defaults selects the default")
             if name is not None or is_default:
                 found[kind] = name
         if "ip" in found and len(found) > 1:
-            raise UsageError("an address has quotas of its own, and none together with a user or client")
+            raise UsageError("an IP address can't be combined with a user or client")
         return found
 
 
 @app.command(name=["list", "describe"])
 def list_(*, strict: Flag = False, entities: QuotaEntities | None = None, options: ClusterOptions | None = None) -> int:
-    """List quotas: all, or those of somebody.
+    """List quotas: all, or those of an entity.
 
     For example:
 
@@ -82,7 +82,7 @@ def list_(*, strict: Flag = False, entities: QuotaEntities | None = None, option
     Parameters
     ----------
     strict
-        Just the entity that is given, and not a user's quotas for certain clients as well.
+        Only the given entity, without a user's quotas for certain clients.
     """
     parts = (entities or QuotaEntities()).parts()
 
@@ -97,7 +97,7 @@ def list_(*, strict: Flag = False, entities: QuotaEntities | None = None, option
             documents.append({"entity": dict(entity.parts), "quotas": dict(sorted(values.items()))})
             for key, value in sorted(values.items()):
                 sheet.add(str(entity), key, f"{value:.15g}")
-        notes = [] if sheet.rows else ["there are no such quotas"]
+        notes = [] if sheet.rows else ["no such quotas exist"]
         return Answer({"quotas": documents}, [sheet] if sheet.rows else [], notes)
 
     return (options or ClusterOptions()).run(work, right="DESCRIBE_CONFIGS on Cluster")
@@ -113,10 +113,10 @@ def alter(
     entities: QuotaEntities | None = None,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Set quotas of somebody, and remove them.
+    """Set and remove quotas of an entity.
 
-    Quotas are producer_byte_rate and consumer_byte_rate (bytes in a second), request_percentage (of a thread's time),
-    controller_mutation_rate, and for addresses connection_creation_rate.
+    Quotas are producer_byte_rate and consumer_byte_rate (bytes per second), request_percentage (of a thread's time),
+    controller_mutation_rate, and for IP addresses connection_creation_rate.
 
     For example:
 
@@ -129,24 +129,24 @@ def alter(
     config
         A quota as name=number. May be repeated.
     add_config
-        The same as Kafka writes it: several with commas between. May be repeated.
+        Quotas in Kafka's notation, separated by commas. May be repeated.
     delete_config
-        Quotas to be removed, with commas between. May be repeated.
+        Quotas to remove, separated by commas. May be repeated.
     wait
-        Return when every live broker knows.
+        Return when every live broker has the change.
     """
     parts = (entities or QuotaEntities()).parts()
     if not parts:
-        raise UsageError("whose quotas? Give --user, --client, --ip, or one of their defaults")
+        raise UsageError("no entity given: give --user, --client, --ip, or one of their defaults")
     changes: dict[str, float | None] = {
         name: _number(name, text) for name, text in parse_settings(config, add_config).items()
     }
     for name in parse_delete_config(delete_config):
         if name in changes:
-            raise UsageError(f"{name}: it can be set or removed, not both")
+            raise UsageError(f"{name}: give either a value or --delete-config, not both")
         changes[name] = None
     if not changes:
-        raise UsageError("what is to be changed? Give --config name=number, or --delete-config name")
+        raise UsageError("no change given: give --config name=number, or --delete-config name")
     options = options or ChangeOptions()
     dry_run = options.dry_run
 
@@ -169,9 +169,9 @@ def _more(parts: dict[str, str | None], changes: dict[str, float | None]) -> dic
 def _number(name: str, text: str) -> float:
     if name not in _QUOTAS:
         near = nearest(name, _QUOTAS)
-        hint = f"did you mean {near}?" if near else f"there are {', '.join(_QUOTAS)}"
-        raise UsageError(f"{name} is no quota: {hint}")
+        hint = f"did you mean {near}?" if near else f"the quotas are {', '.join(_QUOTAS)}"
+        raise UsageError(f"{name} is not a quota: {hint}")
     try:
         return float(text)
     except ValueError:
-        raise UsageError(f"{name}={text}: a quota is a number") from None
+        raise UsageError(f"{name}={text}: a quota must be a number") from None

@@ -20,8 +20,8 @@ __all__ = ["app", "main"]
 
 app = cluster_app(
     "tokens",
-    "List, create, renew and expire delegation tokens. The HMAC of a token is its password: whoever has it is its "
-    "owner. It is shown when a token is made, and never again.",
+    "List, create, renew and expire delegation tokens. The HMAC of a token is its password: it authenticates as the "
+    "owner. It is shown only when the token is created.",
 )
 main = main_of(app)
 
@@ -38,19 +38,19 @@ def list_(*, owner_principal: list[str] | None = None, options: ClusterOptions |
     Parameters
     ----------
     owner_principal
-        Only tokens of this owner, as in User:alice. May be repeated.
+        Only tokens of this owner, for example User:alice. May be repeated.
     """
     owners = parse_principals(owner_principal) or None
 
     async def work(admin: AdminClient) -> Answer:
         found = await admin.describe_delegation_tokens(owners)
-        sheet = Sheet(columns=("token", "owner", "requester", "renewers", "issued", "expires", "ends at last"))
+        sheet = Sheet(columns=("token", "owner", "requester", "renewers", "issued", "expires", "max lifetime"))
         for each in found:
             sheet.add(
                 each.token_id, each.owner, each.requester or "", ", ".join(each.renewers),
                 _moment(each.issue_timestamp_ms), _moment(each.expiry_timestamp_ms), _moment(each.max_timestamp_ms),
             )  # fmt: skip
-        notes = [] if found else ["there are no tokens to be seen"]
+        notes = [] if found else ["no tokens exist, or you may not see them"]
         return Answer({"tokens": [_document(each) for each in found]}, [sheet] if found else [], notes)
 
     return (options or ClusterOptions()).run(work, right="DESCRIBE on DelegationToken")
@@ -65,7 +65,7 @@ def create(
     wait: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Make a token, for yourself unless there is an owner, and show its HMAC this once.
+    """Create a token, for yourself or another owner, and show its HMAC. It is never shown again.
 
     For example:
 
@@ -75,13 +75,13 @@ def create(
     Parameters
     ----------
     owner_principal
-        Whom it stands for, as in User:bob. Needs CREATE_TOKENS on that user.
+        The owner, for example User:bob. Needs CREATE_TOKENS on that user. Default: yourself.
     renewer_principal
-        Who may renew it besides, as in User:scheduler. May be repeated.
+        A principal that may renew the token besides the owner, for example User:scheduler. May be repeated.
     max_life_time_period
-        How long it can be renewed, in milliseconds; -1 is the longest that the cluster allows.
+        The maximum lifetime in milliseconds; -1 is the longest that the cluster allows.
     wait
-        Return when every live broker knows the token.
+        Return when every live broker has the token.
     """
     renewers = parse_principals(renewer_principal)
     owner = None if owner_principal is None else parse_principals([owner_principal])[0]
@@ -90,7 +90,9 @@ def create(
 
     async def work(admin: AdminClient) -> Answer:
         if dry_run:
-            await admin.describe_delegation_tokens([owner] if owner else None)  # Whether tokens can be had at all.
+            await admin.describe_delegation_tokens(
+                [owner] if owner else None
+            )  # Check whether the cluster supports tokens.
             return change_answer([Change("token", f"for {owner or 'yourself'}", "created")], dry_run=True)
         made = await admin.create_delegation_token(
             owner=owner, renewers=renewers, max_lifetime_ms=max_life_time_period, wait=wait
@@ -103,7 +105,7 @@ def create(
         sheet.add("hmac", hmac)
         sheet.add("owner", made.owner)
         sheet.add("expires", _moment(made.expiry_timestamp_ms))
-        sheet.add("ends at last", _moment(made.max_timestamp_ms))
+        sheet.add("max lifetime", _moment(made.max_timestamp_ms))
         return Answer({"token": _document(made) | {"hmac": hmac}}, [sheet])
 
     return options.run(work, right="CREATE_TOKENS on User:<owner>")
@@ -111,7 +113,7 @@ def create(
 
 @app.command
 def renew(*, hmac_file: str, renew_time_period: int = -1, options: ChangeOptions | None = None) -> int:
-    """Let a token live longer, within its life time.
+    """Extend the expiry of a token, within its maximum lifetime.
 
     For example:
 
@@ -120,9 +122,9 @@ def renew(*, hmac_file: str, renew_time_period: int = -1, options: ChangeOptions
     Parameters
     ----------
     hmac_file
-        A file with the HMAC of the token, in base64; - is the standard input. The command line is no place for it.
+        A file with the HMAC of the token in base64; - is the standard input. An argument would not keep it secret.
     renew_time_period
-        For how long from now, in milliseconds; -1 is what the cluster has set.
+        Time from now until the new expiry, in milliseconds; -1 is the default of the cluster.
     """
     hmac = _hmac(hmac_file)
     options = options or ChangeOptions()
@@ -140,7 +142,7 @@ def renew(*, hmac_file: str, renew_time_period: int = -1, options: ChangeOptions
 
 @app.command
 def expire(*, hmac_file: str, expiry_time_period: int = -1, options: ChangeOptions | None = None) -> int:
-    """End a token, now or later.
+    """Expire a token, now or later.
 
     For example:
 
@@ -149,9 +151,9 @@ def expire(*, hmac_file: str, expiry_time_period: int = -1, options: ChangeOptio
     Parameters
     ----------
     hmac_file
-        A file with the HMAC of the token, in base64; - is the standard input. The command line is no place for it.
+        A file with the HMAC of the token in base64; - is the standard input. An argument would not keep it secret.
     expiry_time_period
-        In how many milliseconds; -1 is now.
+        Time from now until the expiry, in milliseconds; -1 is now.
     """
     hmac = _hmac(hmac_file)
     options = options or ChangeOptions()
@@ -173,7 +175,7 @@ async def _tried(admin: AdminClient, hmac: bytes, done: str) -> Answer:
     for each in await admin.describe_delegation_tokens():
         if each.hmac == hmac:
             return change_answer([Change("token", each.token_id, done)], dry_run=True)
-    raise admin_error(ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "no token with this HMAC can be seen")
+    raise admin_error(ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "no token with this HMAC exists, or you may not see it")
 
 
 def _hmac(path: str) -> bytes:
@@ -191,7 +193,7 @@ def _hmac(path: str) -> bytes:
     except OSError as error:
         raise UsageError(f"--hmac-file: can't read {path}: {error.strerror}") from error
     except (binascii.Error, UnicodeDecodeError):
-        raise UsageError(f"--hmac-file: what {path} holds is not base64") from None
+        raise UsageError(f"--hmac-file: {path} is not base64") from None
 
 
 def _moment(timestamp_ms: int) -> str:

@@ -1,4 +1,4 @@
-"""``barnabas users list|describe|set-password|delete-password``: users who log in with SCRAM."""
+"""``barnabas users list|describe|set-password|delete-password``: users with SCRAM credentials."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-app = cluster_app("users", "List users that have a SCRAM password, and set and delete passwords.")
+app = cluster_app("users", "List users with SCRAM passwords, and set and delete passwords.")
 main = main_of(app)
 
 Mechanism = Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -25,7 +25,7 @@ _DEFAULT: tuple[Mechanism, ...] = ("SCRAM-SHA-512",)
 
 @app.command(name=["list", "describe"])
 def list_(user: list[str] | None = None, *, options: ClusterOptions | None = None) -> int:
-    """List users with their mechanisms and iterations. No node tells a password.
+    """List users with their mechanisms and iterations. Passwords are never shown.
 
     For example:
 
@@ -35,7 +35,7 @@ def list_(user: list[str] | None = None, *, options: ClusterOptions | None = Non
     Parameters
     ----------
     user
-        Only these users. May be repeated.
+        Only this user. May be repeated.
     """
 
     async def work(admin: AdminClient) -> Answer:
@@ -73,9 +73,9 @@ def set_password(
     wait: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Give a user a password, or a new one. It is asked for, or read from a file or the standard input.
+    """Set the password of a user. It is read from a prompt, a file, or the standard input.
 
-    It is never taken from the command line, where others could see it, and never leaves this machine: the cluster gets
+    The password is never an argument, where others could see it, and never leaves this machine: the cluster receives
     it salted and hashed.
 
     For example:
@@ -89,13 +89,13 @@ def set_password(
     user
         The name of the user.
     mechanism
-        SCRAM-SHA-256 or SCRAM-SHA-512, which is the default. May be repeated.
+        SCRAM-SHA-256 or SCRAM-SHA-512 (the default). May be repeated.
     iterations
-        How often the password is hashed, 4096 to 16384. More is harder to guess, and slower to log in.
+        Number of hash iterations, 4096 to 16384. More make guessing harder and logins slower.
     password_file
         A file with the password in its first line.
     wait
-        Return when every live broker knows.
+        Return when every live broker has the change.
     """
     options = options or ChangeOptions()
     password = "" if options.dry_run else _password(user, password_file)
@@ -110,7 +110,7 @@ def set_password(
             for name in mechanisms
         ]
         if dry_run:
-            await admin.describe_user_scram_credentials()  # Whether the cluster can be asked at all.
+            await admin.describe_user_scram_credentials()  # Check first that the cluster answers.
             return change_answer(changes, dry_run=True)
         results = await admin.alter_user_scram_credentials(
             [ScramUpsertion(user, ScramMechanism.from_name(name), password, iterations) for name in mechanisms],
@@ -130,7 +130,7 @@ def delete_password(
     wait: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Take a user's passwords away, so that nobody can log in as that user with SCRAM any more.
+    """Delete passwords of a user, so that no client can authenticate as that user with SCRAM.
 
     For example:
 
@@ -142,9 +142,9 @@ def delete_password(
     user
         The name of the user.
     mechanism
-        Only that of SCRAM-SHA-256 or SCRAM-SHA-512; without it, all that there are. May be repeated.
+        Only the password for SCRAM-SHA-256 or SCRAM-SHA-512. Default: all passwords. May be repeated.
     wait
-        Return when every live broker knows.
+        Return when every live broker has the change.
     """
     options = options or ChangeOptions()
     dry_run = options.dry_run
@@ -157,8 +157,8 @@ def delete_password(
         wanted = [name for name in held if not mechanism or name in mechanism]
         if not wanted:
             near = nearest(user, (name for name in known.values if name != user))
-            advice = f"did you mean {near}?" if near else "'barnabas users list' shows those that there are"
-            return change_answer([], [Problem("there is no such password", user, advice=advice)], dry_run=dry_run)
+            advice = f"did you mean {near}?" if near else "'barnabas users list' shows the users"
+            return change_answer([], [Problem("no such password exists", user, advice=advice)], dry_run=dry_run)
         changes = [Change("password of user", user, "deleted", name, {"mechanism": name}) for name in wanted]
         if dry_run:
             return change_answer(changes, dry_run=True)

@@ -76,7 +76,7 @@ def test_rules_that_fail_by_one_thing_only_are_shown() -> None:
     found = explain(Policy([elsewhere, other, allow("alice", READ)]), BOB, "10.0.0.1", READ, ORDERS)
     assert (found.allowed, found.reason, found.rules_for_resource) == (False, Reason.NO_MATCHING_RULE, 3)
     assert (found.other_host, found.other_operation) == ((elsewhere,), (other,))
-    assert found.text == "there are 3 rules for Topic:orders, and none allows Read to User:bob"
+    assert found.text == "none of the 3 ACLs for Topic:orders allows Read to User:bob"
 
 
 def test_super_users_are_asked_no_questions() -> None:

@@ -131,11 +131,11 @@ quotas:
     )
     for part in (
         "line 1: version: '2'",
-        "line 4: scope.acls[0]: says neither resource nor principal",
+        "line 4: scope.acls[0]: has neither resource nor principal",
         "line 6: topics.orders.partitions: 'many': a number of partitions is a whole number, from 1",
-        "line 6: topics.orders: a topic has no 'config' (did you mean 'configs'?); there are partitions",
+        "line 6: topics.orders: a topic has no 'config' (did you mean 'configs'?); valid are partitions",
         "line 7: topics.payments.partitions: '0'",
-        "line 8: topics: 'orders' stands here for the second time; the first is in line 6",
+        "line 8: topics: 'orders' is listed twice; the first time in line 6",
         "line 9: topics: Topic name is invalid",
         "line 11: acls[0].principal: 'alice' is not a principal; write Type:name",
         "line 11: acls[0].operations[0]: 'Raed' is not an operation (did you mean Read?)",
@@ -172,7 +172,7 @@ def test_values_of_settings_are_checked() -> None:
         "configs: {'group:g': {consumer.session.timeout.ms: x}}"
     )
     assert len(found) == 4
-    assert "to have the default, leave the key out" in "".join(found)
+    assert "omit the key to use the default" in "".join(found)
 
 
 def test_what_is_hardly_meant_is_a_warning() -> None:
@@ -183,17 +183,17 @@ def test_what_is_hardly_meant_is_a_warning() -> None:
     )
     text = "\n".join(map(str, desired.warnings))
     assert "did you mean retention.ms?" in text
-    assert "'::1' matches no connection: nodes compare with the form 0:0:0:0:0:0:0:1" in text
-    assert "no connection comes from 'example'" in text
-    assert "IdempotentWrite means nothing for Topic, which has All, Read" in text
+    assert "'::1' matches no client: nodes compare with the form 0:0:0:0:0:0:0:1" in text
+    assert "'example' matches no client" in text
+    assert "IdempotentWrite does not apply to Topic; valid are All, Read" in text
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("", "is empty"),
-        ("a: [", "line [12]: this is no YAML"),
-        ("{a: b}: c", "a key is a plain text here"),
+        ("a: [", "line [12]: invalid YAML"),
+        ("{a: b}: c", "a key must be a plain string"),
         ("&a [*a]", "nested too deep"),
         ("[" * 5000, "YAML"),
     ],
@@ -206,7 +206,7 @@ def test_what_is_no_yaml_says_so(text: str, said: str) -> None:
 def test_a_tower_of_aliases_is_refused() -> None:
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
-    with pytest.raises(UnreadableFile, match="too much"):
+    with pytest.raises(UnreadableFile, match="too large"):
         parse_document("\n".join(levels), "state.yaml")
 
 

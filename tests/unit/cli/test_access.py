@@ -48,7 +48,7 @@ def test_what_decides_beside_the_rules_can_be_given(
     snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*EXPLAIN, "--snapshot", snapshot]) == 3
-    assert "super.users and allow.everyone.if.no.acl.found are not known" in capsys.readouterr().err
+    assert "the ACLs don't contain super.users and allow.everyone.if.no.acl.found" in capsys.readouterr().err
     assert main([*EXPLAIN, "--snapshot", snapshot, "--super-users", "User:bob;User:alice"]) == 0
     captured = capsys.readouterr()
     assert "is a super user" in captured.out
@@ -72,7 +72,7 @@ def test_a_server_properties_is_enough_for_its_node(tmp_path: Path, capsys: pyte
     assert f"{tmp_path}/data: there is no such file or directory" in capsys.readouterr().err
     config.write_text("node.id=1\n")
     assert main([*EXPLAIN, "--config", str(config)]) == 1
-    assert "says nowhere" in capsys.readouterr().err
+    assert "names no log directory" in capsys.readouterr().err
 
 
 def test_names_from_outside_neither_color_nor_move(snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,8 +85,8 @@ def test_names_from_outside_neither_color_nor_move(snapshot: str, capsys: pytest
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        ([*EXPLAIN], 2, "where are the rules?"),
-        ([*EXPLAIN, "--snapshot", "a", "--directory", "b"], 2, "only one of them"),
+        ([*EXPLAIN], 2, "no source of ACLs"),
+        ([*EXPLAIN, "--snapshot", "a", "--directory", "b"], 2, "only one source"),
         ([*EXPLAIN, "--snapshot", "a", "--super-users", "alice"], 2, "--super-users: 'alice' is not a principal"),
         ([*EXPLAIN, "--snapshot", "no-such-file"], 1, "there is no such file or directory"),
         ([*EXPLAIN, "--config", "no-such-file"], 1, "can't read no-such-file"),
@@ -96,7 +96,7 @@ def test_names_from_outside_neither_color_nor_move(snapshot: str, capsys: pytest
         (["bogus"], 2, "bogus"),
         (["who", "Topic:x", "--output", "xml"], 2, "xml"),
         (["who", "Toopic:x"], 2, "did you mean Topic?"),
-        (["who", "Topic"], 2, "names no resource"),
+        (["who", "Topic"], 2, "has no resource name"),
         (["who", "Topic:x", "--operation", "all"], 2, "access who shows all"),
         (["of", "alice"], 2, "write Type:name"),
     ],

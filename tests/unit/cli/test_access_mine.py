@@ -43,7 +43,7 @@ def test_everything_that_the_caller_may_describe_is_shown(told: FakeAdmin, capsy
     heard = capsys.readouterr()
     rows = [line.split(maxsplit=1) for line in heard.out.splitlines()[1:]]
     assert rows == [["Cluster:kafka-cluster", "unknown"], ["Topic:orders", "Read, Describe"]]
-    assert "only to those with DESCRIBE on it" in heard.err
+    assert "needs DESCRIBE on Cluster" in heard.err
     assert told.describe_cluster.call_args.kwargs["include_authorized_operations"] is True
 
 

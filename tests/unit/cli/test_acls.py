@@ -95,7 +95,7 @@ def test_trying_tells_what_is_there_already(admin: FakeAdmin, capsys: pytest.Cap
     assert main(["add", *arguments, "--dry-run"]) == 0
     captured = capsys.readouterr()
     assert captured.out == "rule ALLOW User:alice Write on Topic:orders  would be added\n"
-    assert "rule ALLOW User:alice Read on Topic:orders is there already" in captured.err
+    assert "ACL ALLOW User:alice Read on Topic:orders exists already" in captured.err
     admin.create_acls.assert_not_called()
 
 
@@ -127,13 +127,13 @@ def test_a_cluster_without_an_authorizer_is_no_mystery(admin: FakeAdmin, capsys:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["add", "--topic", "t"], "for whom?"),
-        (["add", "--allow-principal", "User:a"], "on what?"),
+        (["add", "--topic", "t"], "no principal given"),
+        (["add", "--allow-principal", "User:a"], "no resource given"),
         (["add", "--allow-principal", "a", "--topic", "t"], "User:alice"),
         (["add", "--allow-principal", "User:a", "--topic", "t", "--operation", "reed"], "did you mean read"),
-        (["add", "--allow-principal", "User:a", "--topic", "t", "--operation", "any"], "there are All"),
+        (["add", "--allow-principal", "User:a", "--topic", "t", "--operation", "any"], "valid are All"),
         (["add", "--allow-principal", "User:a", "--topic", "t", "--allow-host", "x"], "IP address"),
-        (["add", "--allow-principal", "User:a", "--topic", "t", "--deny-host", "10.0.0.1"], "belongs to"),
+        (["add", "--allow-principal", "User:a", "--topic", "t", "--deny-host", "10.0.0.1"], "needs"),
         (
             ["add", "--allow-principal", "User:a", "--topic", "t", "--resource-pattern-type", "any"],
             "literal or prefixed",
@@ -142,13 +142,13 @@ def test_a_cluster_without_an_authorizer_is_no_mystery(admin: FakeAdmin, capsys:
         (["add", "--allow-principal", "User:a", "--topic", "t", "--consumer"], "needs --group"),
         (
             ["add", "--allow-principal", "User:a", "--topic", "t", "--producer", "--operation", "All"],
-            "leave --operation",
+            "omit --operation",
         ),
         (["add", "--allow-principal", "User:a", "--topic", "t", "--producer", "--group", "g"], "--group"),
         (["add", "--allow-principal", "User:a", "--group", "g", "--consumer"], "need --topic"),
-        (["remove"], "which rules?"),
-        (["remove", "--topic", "t", "--producer"], "whose rules?"),
-        (["remove", "--topic", "t", "--principal", "User:a", "--allow-principal", "User:a"], "leave"),
+        (["remove"], "no ACLs selected"),
+        (["remove", "--topic", "t", "--producer"], "no principal given"),
+        (["remove", "--topic", "t", "--principal", "User:a", "--allow-principal", "User:a"], "omit"),
     ],
 )
 def test_what_can_not_be_meant_is_refused(

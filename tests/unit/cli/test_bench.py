@@ -30,21 +30,21 @@ PRODUCE = ("produce", "--topic", "t", "--num-records", "10")
     [
         ((*PRODUCE, "--acks", "2"), "Choose from"),
         ((*PRODUCE[:3], "--num-records", "0"), "--num-records 0: it must be at least 1"),
-        ((*PRODUCE, "--throughput", "0"), "or -1 for as many as the cluster takes"),
+        ((*PRODUCE, "--throughput", "0"), "or -1 for as fast as the cluster accepts them"),
         ((*PRODUCE, "--throughput", "nan"), "--throughput nan"),
         ((*PRODUCE, "--throughput", "-3"), "--throughput -3"),
         ((*PRODUCE, "--record-size", "-1"), "--record-size -1: it must be at least 0"),
         ((*PRODUCE, "--record-size", "2000000"), "does not fit into a request of at most 1048576"),
-        ((*PRODUCE, "--partitions", "2"), "give --create-topic with it"),
-        ((*PRODUCE, "--topic-config", "a=b"), "give --create-topic with it"),
+        ((*PRODUCE, "--partitions", "2"), "give --create-topic too"),
+        ((*PRODUCE, "--topic-config", "a=b"), "give --create-topic too"),
         ((*PRODUCE, "--create-topic", "--partitions", "0"), "--partitions 0: it must be at least 1"),
         ((*PRODUCE, "--payload-file", "/nowhere/at/all"), "can't read /nowhere/at/all"),
         ((*PRODUCE, "--payload-file", "x", "--record-size", "5"), "give only one"),
-        ((*PRODUCE, "--command-property", "acks"), "a property is written key=value"),
+        ((*PRODUCE, "--command-property", "acks"), "write a property as key=value"),
         ((*PRODUCE, "--command-property", "acks=1", "acks=1"), "acks is given twice"),
         ((*PRODUCE, "--command-property", "batch.sze=5"), "did you mean batch.size?"),
-        ((*PRODUCE, "--command-property", "no.such.thing=5"), "Kafka's clients have none of this name"),
-        ((*PRODUCE, "--acks", "1", "--command-property", "acks=0"), "an option says 1"),
+        ((*PRODUCE, "--command-property", "no.such.thing=5"), "Kafka's clients have no such property"),
+        ((*PRODUCE, "--acks", "1", "--command-property", "acks=0"), "an option sets it to 1"),
         ((*PRODUCE, "--acks", "1", "--producer-props", "enable.idempotence=true"), "needs acks=all"),
         ((*PRODUCE, "--command-property", "retries=0", "enable.idempotence=true"), "needs retries"),
         (
@@ -55,7 +55,7 @@ PRODUCE = ("produce", "--topic", "t", "--num-records", "10")
         ((*PRODUCE, "--command-property", "delivery.timeout.ms=5"), "must be at least linger.ms"),
         ((*PRODUCE, "--command-property", "transactional.id=x"), "this producer has no transactions"),
         ((*PRODUCE, "--command-property", "sasl.kerberos.service.name=x"), "Kerberos"),
-        ((*PRODUCE, "--bootstrap-controller", "localhost:1"), "records go to brokers"),
+        ((*PRODUCE, "--bootstrap-controller", "localhost:1"), "controllers serve no records"),
         (("produce", "--topic", "a b", "--num-records", "1"), "--topic a b"),
         (("produce", "--topic", "t"), "--num-records"),
         (("consume", "--topic", "t", "--from-latest"), "--from-latest needs --num-records"),
@@ -65,7 +65,7 @@ PRODUCE = ("produce", "--topic", "t", "--num-records", "10")
         (("consume", "--topic", "t", "--command-property", "client.rack=here"), "client.rack can't be used"),
         (("end-to-end", "--topic", "t", "--record-size", "15"), "it must be at least 16"),
         (("end-to-end", "--topic", "t", "--throughput", "0"), "or -1 for one after the other"),
-        (("admin",), "give --yes, or --dry-run"),
+        (("admin",), "give --yes to run it, or --dry-run"),
         (("admin", "--yes", "--prefix", "a b"), "--prefix a b"),
         (("admin", "--yes", "--clients", "0"), "--clients 0"),
         (("admin", "--yes", "--operation", "drop-tables"), "Choose from"),
@@ -118,7 +118,7 @@ def test_a_delimiter_may_be_written_as_an_escape(tmp_path: Path, capsys: pytest.
     assert "--payload-delimiter must not be empty" in capsys.readouterr().err
     file.write_bytes(b"\n\n")
     assert main([*PRODUCE, "--payload-file", str(file)]) == 2
-    assert "has no payloads in it" in capsys.readouterr().err
+    assert "contains no values" in capsys.readouterr().err
 
 
 def test_figures_are_in_milliseconds_and_megabytes() -> None:
@@ -138,8 +138,8 @@ def test_figures_are_in_milliseconds_and_megabytes() -> None:
 
 
 def test_the_line_on_a_terminal_tells_the_rates_of_the_last_moments() -> None:
-    seen = [(10.0, Progress(1000, 1024 * 1024)), (12.0, Progress(3000, 5 * 1024 * 1024, "again because of X"))]
-    assert described(seen, "records") == "1,000 records/s, 2.00 MB/s, again because of X"
+    seen = [(10.0, Progress(1000, 1024 * 1024)), (12.0, Progress(3000, 5 * 1024 * 1024, "retries: X"))]
+    assert described(seen, "records") == "1,000 records/s, 2.00 MB/s, retries: X"
     assert described([(0.0, Progress(0)), (0.0, Progress(0))], "requests") == "0.00 requests/s"
 
 

@@ -56,7 +56,7 @@ def test_a_broker_is_unregistered_or_only_looked_at(two_brokers: FakeAdmin, caps
     assert cluster(["unregister", "2", "--dry-run"]) == 0
     assert "is alive" in capsys.readouterr().err
     assert cluster(["unregister", "9", "--dry-run"]) == 1
-    assert "there are 1, 2, 3" in capsys.readouterr().err
+    assert "registered brokers: 1, 2, 3" in capsys.readouterr().err
     two_brokers.unregister_broker.assert_not_called()
     assert cluster(["unregister", "--broker-id", "3"]) == 0
     two_brokers.unregister_broker.assert_awaited_once_with(3)
@@ -127,7 +127,7 @@ def test_a_broker_that_hides_features_is_not_believed(admin: FakeAdmin, capsys: 
         "metadata.version", "7", "(3.3-IV3)", "25", "(4.0-IV3)", "25", "(4.0-IV3)",
     ]  # fmt: skip
     assert captured.err == (
-        "note: this broker serves nothing of kraft.version, transaction.version; --bootstrap-controller shows the "
+        "note: this broker does not serve kraft.version, transaction.version; --bootstrap-controller shows the "
         "cluster's levels\n"
     )
     assert features(["describe", "--bootstrap-controller", "c:1"]) == 0

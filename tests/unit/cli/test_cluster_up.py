@@ -101,7 +101,7 @@ def test_a_folder_without_acls_stays_so(tmp_path: Path, capsys: pytest.CaptureFi
     folder.mkdir()
     format_nodes(folder, cluster(controllers=1, brokers=1))
     assert main(["up", "--data", str(folder), "--acls", "--dry-run"]) == 2
-    assert "a cluster without access rules: choose another folder for --acls" in capsys.readouterr().err
+    assert "its cluster has no ACLs: choose another folder for --acls" in capsys.readouterr().err
 
 
 def test_ports_are_looked_for_where_all_are_free() -> None:
@@ -116,7 +116,7 @@ def test_ports_are_looked_for_where_all_are_free() -> None:
         (None, lambda port: False, "--port-base"),
         (65_535, everything_is_free, "1 to 65534"),
         (0, everything_is_free, "1 to 65534"),
-        (9000, lambda port: port != 9001, "9001 can't be had"),
+        (9000, lambda port: port != 9001, "9001 can't be used"),
     ],
 )
 def test_ports_that_cannot_be_had_are_named(base: int | None, is_free: Callable[[int], bool], said: str) -> None:
@@ -131,7 +131,7 @@ def test_numbers_that_cannot_be_meant_are_refused(
 ) -> None:
     folder = tmp_path / "cluster"
     assert main(["up", f"{option}={count}", "--data", str(folder)]) == 2
-    assert f"{option} {count}: there can be 1 to 9" in capsys.readouterr().err
+    assert f"{option} {count}: it must be 1 to 9" in capsys.readouterr().err
     assert not folder.exists()
 
 
@@ -163,7 +163,7 @@ def test_a_half_formatted_folder_is_formatted_to_the_end(tmp_path: Path) -> None
 def test_a_folder_of_something_else_and_a_broken_file_are_refused(tmp_path: Path) -> None:
     assert read_cluster(tmp_path / "new") is None
     (tmp_path / "letter.txt").write_text("hello")
-    with pytest.raises(FolderProblem, match="holds something else"):
+    with pytest.raises(FolderProblem, match="contains other files"):
         read_cluster(tmp_path)
     (tmp_path / "cluster.json").write_text('{"version": 2}')
     with pytest.raises(FolderProblem, match="version 2 is not 1"):
@@ -173,7 +173,7 @@ def test_a_folder_of_something_else_and_a_broken_file_are_refused(tmp_path: Path
 def test_nothing_is_written_into_a_folder_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "letter.txt").write_text("hello")
     assert main(["up", "--data", str(tmp_path)]) == 2
-    assert "holds something else" in capsys.readouterr().err
+    assert "contains other files" in capsys.readouterr().err
     assert [each.name for each in tmp_path.iterdir()] == ["letter.txt"]
 
 
@@ -184,7 +184,7 @@ def test_no_folder_is_made_for_a_cluster_that_cannot_be(tmp_path: Path, capsys: 
 
 
 def test_a_folder_is_used_by_one_at_a_time(tmp_path: Path) -> None:
-    with locked(tmp_path), pytest.raises(FolderProblem, match="up already"), locked(tmp_path):
+    with locked(tmp_path), pytest.raises(FolderProblem, match="already running"), locked(tmp_path):
         pass
     with locked(tmp_path):
         pass
@@ -318,7 +318,7 @@ def test_ctrl_c_during_the_start_ends_it_and_a_second_one_kills(tmp_path: Path) 
     stage.on_sleep = lambda: setattr(stage, "signals", 1 + (stage.now > 1))
     assert not stage.supervisor.start(60)
     assert not stage.supervisor.stop()
-    assert stage.said == ["controller-3 is killed: it has not ended by itself"]
+    assert stage.said == ["controller-3 was killed: it did not stop in time"]
     assert stage.now < 3
 
 

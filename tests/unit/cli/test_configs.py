@@ -52,7 +52,7 @@ def test_a_file_that_can_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["check", str(path)]) == 0
     out = capsys.readouterr().out
     assert "num.io.threads has no effect here" in out
-    assert f"{path}: 7 settings can be used" in out
+    assert f"{path}: 7 settings are valid" in out
 
 
 def test_super_users_with_a_comma_between_are_pointed_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,17 +162,17 @@ def test_what_is_not_authorized_names_the_right(admin: FakeAdmin, capsys: pytest
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["describe"], "whose settings?"),
-        (["alter", "--config", "a=1"], "whose settings?"),
-        (["alter", "--topic", "a"], "what is to be changed?"),
-        (["alter", "--topic", "a", "--config", "b"], "a setting is written key=value"),
-        (["alter", "--topic", "a", "--add-config", "b=1,2"], "a list goes into brackets"),
-        (["alter", "--topic", "a", "--config", "b=1", "--delete-config", "b"], "in one way only"),
+        (["describe"], "no resource given"),
+        (["alter", "--config", "a=1"], "no resource given"),
+        (["alter", "--topic", "a"], "no change given"),
+        (["alter", "--topic", "a", "--config", "b"], "write a setting as key=value"),
+        (["alter", "--topic", "a", "--add-config", "b=1,2"], "put a list into brackets"),
+        (["alter", "--topic", "a", "--config", "b=1", "--delete-config", "b"], "only one change"),
         (["alter", "--topic", "a", "--add-config-file", "/none"], "can't read /none"),
-        (["describe", "--broker", "x"], "a broker is named by its id"),
+        (["describe", "--broker", "x"], "a broker id is a number"),
         (["describe", "--entity-name", "x"], "need --entity-type"),
         (["describe", "--entity-type", "users"], "barnabas quotas"),
-        (["describe", "--entity-type", "topics", "--entity-default"], "only brokers have"),
+        (["describe", "--entity-type", "topics", "--entity-default"], "only brokers do"),
         (["describe", "--entity-type", "topic"], "--entity-type"),
     ],
 )
@@ -201,7 +201,7 @@ def test_nodes_that_differ_are_explained_each(admin: FakeAdmin, capsys: pytest.C
         "1 7 log.retention.ms, in the node's file 168 (log.retention.hours, the default)",
         "2 604800000 the default",
     ]
-    assert "the nodes answer differently about retention.ms" in printed.err
+    assert "nodes return different values of retention.ms" in printed.err
 
 
 def test_what_is_to_be_explained_is_named(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:

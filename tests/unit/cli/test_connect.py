@@ -125,7 +125,7 @@ def test_a_status_names_workers_and_why_something_failed(worker: FakeWorker, run
     assert out.splitlines()[2].split() == ["a/b", "0", "FAILED", "10.0.0.2:8083"]
     assert "note: a/b task 0: ConnectException: no Caused by: IOException: disk full" in err
     assert "none: nothing at" in err
-    assert "'barnabas connect list' shows" in err
+    assert "'barnabas connect list' lists" in err
 
 
 def test_a_connector_is_validated_and_created(worker: FakeWorker, run: Run) -> None:
@@ -164,7 +164,7 @@ def test_every_wrong_setting_is_named_and_nothing_is_created(worker: FakeWorker,
         ("directory", "Missing required configuration"),
         ("format", "x: there is parquet."),
     ]
-    assert "next: 'barnabas connect plugin-config Files' shows" in err
+    assert "next: 'barnabas connect plugin-config Files' lists" in err
     assert worker.changes == []
 
 
@@ -200,20 +200,20 @@ def test_a_file_may_be_a_request_settings_alone_or_properties(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["create", "orders"], "no settings: give --file, or --config"),
-        (["create", *FILES], "which connector?"),
-        (["create", "a", "--file", "FILE"], "a and orders: which of them"),
+        (["create", "orders"], "no settings given: give --file, or --config"),
+        (["create", *FILES], "no connector given"),
+        (["create", "a", "--file", "FILE"], "a and orders: the connector has only one name"),
         (["create", "orders", "--config", "topics=a"], "connector.class is missing: 'barnabas connect plugins'"),
         (["create", "orders", "--file", "/no/such"], "can't read /no/such"),
-        (["pause"], "which connectors?"),
-        (["restart", "a", "b", "--task", "0"], "--task is for tasks of one connector"),
-        (["alter-offsets", "a"], "which offsets?"),
+        (["pause"], "no connector given"),
+        (["restart", "a", "b", "--task", "0"], "--task needs exactly one connector"),
+        (["alter-offsets", "a"], "no offsets given"),
         (["alter-offsets", "a", "--offset", "orders=1"], "write topic-partition=offset"),
         (["patch", "a"], "nothing to change"),
         (["list", "--worker", "localhost:8083"], "is not the address of a worker"),
-        (["list", "--worker", "http://me:secret@host:8083"], "a password does not belong"),
-        (["list", "--timeout", "0"], "a command needs some seconds"),
-        (["list", "--key-file", "k"], "for which certificate"),
+        (["list", "--worker", "http://me:secret@host:8083"], "must not contain a password"),
+        (["list", "--timeout", "0"], "the timeout must be longer"),
+        (["list", "--key-file", "k"], "--key-file needs --cert-file"),
         (["list", "--ca-file", "/no/such"], "/no/such: No such file"),
     ],
 )
@@ -258,7 +258,7 @@ def test_waiting_gives_up_and_says_what_there_is(worker: FakeWorker, run: Run) -
     worker.replies_to("GET /connectors/orders/status", (200, state("orders", "STOPPED", "RUNNING")))
     status, _, err = run("stop", "orders", "--wait", "--timeout", "7")
     assert status == 1
-    assert "not STOPPED after 7 s: the connector is STOPPED, its tasks are 1 RUNNING" in err
+    assert "not STOPPED within 7 s: the connector is STOPPED, its tasks are 1 RUNNING" in err
 
 
 def test_a_task_is_restarted_alone(worker: FakeWorker, run: Run) -> None:
@@ -347,7 +347,10 @@ def test_offsets_of_a_running_connector_are_left_alone(worker: FakeWorker, run: 
     worker.replies_to("GET /connectors/files/status", (200, state("files", "RUNNING", "RUNNING")))
     status, _, err = run("reset-offsets", "files")
     assert status == 1
-    assert "files: the connector is RUNNING, not STOPPED\n  next: stop it first: 'barnabas connect stop files" in err
+    assert (
+        "files: the connector is RUNNING, not STOPPED\n  next: stop the connector first: 'barnabas connect stop files"
+        in err
+    )
     worker.replies_to("GET /connectors/files/status", (200, state("files", "STOPPED")))
     status, out, _ = run("reset-offsets", "files", "--dry-run")
     assert (status, out) == (0, 'offset of {"filename": "a"}  would be forgotten\n')
@@ -407,10 +410,10 @@ def test_who_asks_is_in_the_request(
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
-        ((401, {"error_code": 401, "message": "Unauthorized"}), "say who you are"),
+        ((401, {"error_code": 401, "message": "Unauthorized"}), "authenticate with"),
         ((403, {"error_code": 403, "message": "no"}), "a higher role"),
         ((502, b"<html>"), "Bad Gateway"),
-        ((200, b"<html>"), "is no Connect worker"),
+        ((200, b"<html>"), "is not a Connect worker"),
     ],
 )
 def test_what_a_worker_refuses_is_said_with_what_to_do(worker: FakeWorker, run: Run, reply: Reply, said: str) -> None:
@@ -426,7 +429,7 @@ def test_a_worker_that_does_not_answer_is_named(worker: FakeWorker, run: Run, er
     status, _, err = run("list", "--worker", "http://connect:1")
     assert status == 1
     assert "http://connect:1" in err
-    assert "--worker or BARNABAS_CONNECT_URL says where" in err
+    assert "--worker or BARNABAS_CONNECT_URL sets it" in err
 
 
 def test_what_no_setting_is_called_is_said_and_passes(worker: FakeWorker, run: Run) -> None:
@@ -436,8 +439,8 @@ def test_what_no_setting_is_called_is_said_and_passes(worker: FakeWorker, run: R
     odd = ["--config", "topcs=x", "--config", "zzz=1", "--config", "consumer.override.fetch.min.bytes=1"]
     status, _, err = run("create", "orders", *FILES, *odd)
     assert (status, worker.changes) == (0, ["POST /connectors"])
-    assert "topcs: no setting of this name is known; did you mean topics?" in err
-    assert "zzz: no setting of this name is known\n" in err
+    assert "topcs: the connector has no such setting; did you mean topics?" in err
+    assert "zzz: the connector has no such setting\n" in err
     assert "fetch.min.bytes" not in err
 
 
@@ -449,7 +452,7 @@ def test_a_class_that_is_not_there_is_no_fault_of_the_workers(worker: FakeWorker
         status, _, err = run(command, "orders", *FILES)
         assert status == 1
         assert "connector.class: Failed to find any class" in err
-        assert "'barnabas connect plugins' shows the classes" in err
+        assert "'barnabas connect plugins' lists the classes" in err
 
 
 def test_a_number_that_is_none_is_told_once(worker: FakeWorker, run: Run) -> None:
@@ -470,14 +473,14 @@ def test_the_log_of_a_worker_is_shown_with_its_traces(worker: FakeWorker, run: R
     assert first.split() == ["2026-11-22", "22:20:00.123Z", "ERROR", "it", "failed", "(a.b)"]
     assert (trace.strip(), place.strip()) == ("Traceback", "here")
     worker.replies_to("GET /admin/logs?lines=100", (200, []))
-    assert "has logged nothing like that" in run("logs")[2]
+    assert "has no such lines" in run("logs")[2]
     worker.replies_to("GET /admin/logs?lines=100", (404, {"error_code": 404, "message": "HTTP 404 Not Found"}))
     status, _, err = run("logs")
     assert status == 1
-    assert "a worker of Kafka's tells no log" in err
+    assert "Kafka's workers serve no log" in err
 
 
 def test_a_file_that_is_taken_for_a_name_is_noticed(run: Run) -> None:
     status, _, err = run("create", "orders.json")
     assert status == 2
-    assert "Is orders.json a file? Write --file orders.json" in err
+    assert "If orders.json is a file, write --file orders.json" in err

@@ -108,7 +108,7 @@ def test_nothing_is_reset_without_execute(billing: FakeAdmin, capsys: pytest.Cap
     assert main(["reset-offsets", "billing", "--all-topics", "--to-earliest"]) == 0
     captured = capsys.readouterr()
     assert captured.out == "group billing  would be reset (orders-0 from 50 to 10)\n"
-    assert "--execute does it" in captured.err
+    assert "--execute makes the changes" in captured.err
     billing.alter_group_offsets.assert_not_called()
     has_members(billing, MEMBER)
     assert main(["reset-offsets", "billing", "--topic", "orders:1", "--to-earliest"]) == 1
@@ -127,7 +127,7 @@ def test_a_group_that_nobody_knows_has_no_offsets_to_reset(
         assert main(words) == 1
         assert "did you mean billing?" in capsys.readouterr().err
     assert main(["reset-offsets", "biling", "--topic", "orders:0", "--to-latest"]) == 0
-    assert "would be reset (orders-0 to 100, as it has no offset)" in capsys.readouterr().out
+    assert "would be reset (orders-0 to 100, because it has no offset)" in capsys.readouterr().out
 
 
 def test_offsets_are_exported_and_come_back_from_the_file(
@@ -155,12 +155,12 @@ def test_offsets_are_exported_and_come_back_from_the_file(
     [
         ("", "has no rows of group g"),
         ("other,orders,0,1\n", "has no rows of group g"),
-        ("orders,0\n", "line 1: a row is topic,partition,offset or"),
-        ("orders,0,1\norders,x,1\n", "line 2: partition and offset are numbers, not 'x' and '1'"),
-        ("orders,0,-1\n", "numbers from 0 on"),
-        ("orders,0,1\norders,0,2\n", "orders-0 is there twice"),
+        ("orders,0\n", "line 1: a row must be topic,partition,offset or"),
+        ("orders,0,1\norders,x,1\n", "line 2: partition and offset must be numbers, not 'x' and '1'"),
+        ("orders,0,-1\n", "must be at least 0"),
+        ("orders,0,1\norders,0,2\n", "orders-0 is listed twice"),
         ("or ders,0,1\n", "contains one or more characters"),
-        ('"orders,0,1\n', "this is no CSV"),
+        ('"orders,0,1\n', "invalid CSV"),
     ],
 )
 def test_a_bad_file_is_answered_with_the_line(
@@ -194,7 +194,7 @@ def test_members_are_put_out(billing: FakeAdmin, capsys: pytest.CaptureFixture[s
     assert main(["remove-members", "billing", "--member", "m-1", "--instance", "none", "--dry-run"]) == 1
     captured = capsys.readouterr()
     assert captured.out == "member m-1 of group billing  would be removed\n"
-    assert "instance none: no such member" in captured.err
+    assert "instance none: the group has no such member" in captured.err
     billing.remove_members.return_value = Results({MemberToRemove(None, "m-1"): None}, {})
     assert main(["remove-members", "billing", "--all-members"]) == 0
     billing.remove_members.assert_awaited_once_with("billing", [MemberToRemove(None, "m-1")])
@@ -209,23 +209,23 @@ def test_moments_and_durations_are_kafkas() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["describe"], "which group?"),
+        (["describe"], "no group given"),
         (["describe", "g", "--members", "--state"], "only one"),
-        (["delete"], "which group?"),
-        (["reset-offsets", "g", "--to-latest"], "which offsets?"),
-        (["reset-offsets", "g", "--topic", "t"], "where to?"),
-        (["reset-offsets", "g", "--topic", "t", "--to-latest", "--to-earliest"], "where to?"),
+        (["delete"], "no group given"),
+        (["reset-offsets", "g", "--to-latest"], "no partitions given"),
+        (["reset-offsets", "g", "--topic", "t"], "no new offset given"),
+        (["reset-offsets", "g", "--topic", "t", "--to-latest", "--to-earliest"], "no new offset given"),
         (["reset-offsets", "g", "--topic", "t:x", "--to-latest"], "t:0,2"),
         (["reset-offsets", "g", "--topic", "t", "--to-datetime", "yesterday"], "2026-01-31"),
         (["reset-offsets", "g", "--topic", "t", "--by-duration", "P"], "P7D"),
         (["reset-offsets", "g", "--topic", "t", "--to-latest", "--execute", "--dry-run"], "only one"),
         (["reset-offsets", "g", "--from-file", "/none"], "can't read /none"),
-        (["reset-offsets", "g", "--from-file", "/none", "--topic", "t"], "leave --topic and --all-topics out"),
-        (["reset-offsets", "g", "--from-file", "/none", "--to-latest"], "where to?"),
+        (["reset-offsets", "g", "--from-file", "/none", "--topic", "t"], "omit --topic and --all-topics"),
+        (["reset-offsets", "g", "--from-file", "/none", "--to-latest"], "no new offset given"),
         (["reset-offsets", "g", "--topic", "t", "--to-latest", "--export", "-o", "json"], "only one"),
-        (["reset-offsets", "g", "--all-groups", "--topic", "t", "--to-latest"], "leave --group out"),
-        (["delete-offsets", "g"], "which offsets?"),
-        (["remove-members", "g"], "which members?"),
+        (["reset-offsets", "g", "--all-groups", "--topic", "t", "--to-latest"], "omit --group"),
+        (["delete-offsets", "g"], "no topic given"),
+        (["remove-members", "g"], "no members given"),
     ],
 )
 def test_what_can_not_be_meant_is_refused(

@@ -34,7 +34,7 @@ def test_an_unknown_command_is_answered_with_the_nearest_one(capsys: pytest.Capt
     assert main(["storag"]) == 2
     assert capsys.readouterr().err == "barnabas: 'storag' is not a command: did you mean 'storage'?\n"
     assert main(["xyz"]) == 2
-    assert "there are node, storage" in capsys.readouterr().err
+    assert "the commands are node, storage" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_kafkas_scripts_are_answered_with_what_does_their_work(
     capsys: pytest.CaptureFixture[str], script: str, command: str
 ) -> None:
     assert main([script]) == 2
-    assert capsys.readouterr().err == f"barnabas: '{script}' is not a command: here it is 'barnabas {command}'.\n"
+    assert capsys.readouterr().err == f"barnabas: '{script}' is not a command: use 'barnabas {command}'.\n"
 
 
 def test_what_does_the_work_of_a_script_is_there(capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,7 +42,7 @@ def test_arguments_are_kafkas(arguments: list[str], expected: tuple[str | None, 
     [
         (["--override"], "--override needs key=value"),
         (["--overide", "a=b"], "--overide is not an option"),
-        (["a", "b"], "b: only one file"),
+        (["a", "b"], "b: give only one file"),
     ],
 )
 def test_a_wrong_argument_is_named(

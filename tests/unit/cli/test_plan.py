@@ -62,13 +62,13 @@ def test_the_exit_status_tells_a_script_whether_something_is_to_be_done(
     assert planned(tmp_path, snapshot, SAME) == 0
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == "note: nothing is to be done: all that the file owns is as it says\n"
+    assert captured.err == "note: no changes: everything in the file's scope matches the file\n"
     assert planned(tmp_path, snapshot, MORE) == 3
     out = capsys.readouterr().out
     assert "+  acl   ALLOW User:[bold]alice Write on Topic:orders from any host" in out
     assert "Access that opens" in out
     assert planned(tmp_path, snapshot, LESS) == 0
-    assert "What stays although the file lacks it" in capsys.readouterr().out
+    assert "Kept, although the file lacks it" in capsys.readouterr().out
     assert planned(tmp_path, snapshot, LESS, "--allow-delete") == 3
     assert "Access that closes" in capsys.readouterr().out
 
@@ -129,7 +129,7 @@ def test_an_export_can_be_planned_with(tmp_path: Path, snapshot: str, capsys: py
     assert export.main(["--snapshot", snapshot]) == 0
     captured = capsys.readouterr()
     assert "hunter2" not in captured.out
-    assert "1 secret settings are left out" in captured.err
+    assert "1 secret settings are omitted" in captured.err
     assert yaml.safe_load(captured.out)["acls"] == [
         {"principal": "User:[bold]alice", "operations": ["Read"], "resources": ["Topic:orders"]}
     ]
@@ -143,7 +143,7 @@ def test_an_export_can_be_planned_with(tmp_path: Path, snapshot: str, capsys: py
     ("command", "text", "more", "status", "message"),
     [
         ("plan", "version: 1\nscop: {}", [], 2, "line 2: the file has no 'scop' (did you mean 'scope'?)"),
-        ("plan", "a: [", [], 2, "this is no YAML"),
+        ("plan", "a: [", [], 2, "invalid YAML"),
         ("apply", "version: 9\nscope: {}", [], 2, "line 1: version: '9'"),
         ("apply", SAME, ["--super-users", "alice"], 2, "'alice' is not a principal"),
         ("plan", SAME, ["--config", "no-such-file"], 2, "can't read no-such-file"),
@@ -186,4 +186,4 @@ def test_all_passwords_are_looked_up_before_anything_is_changed(
         "user u3 (SCRAM-SHA-256): password",
         "user u4 (SCRAM-SHA-256): password",
     ]
-    assert "the environment has no NOT_THERE" in problems[0].text
+    assert "the environment variable NOT_THERE is not set" in problems[0].text

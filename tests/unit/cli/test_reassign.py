@@ -78,7 +78,7 @@ def test_a_plan_is_a_file_for_execute(orders: FakeAdmin, tmp_path: Path, capsys:
     assert main(["generate", "--topic", "orders", "--broker-list", "2,3"]) == 0
     captured = capsys.readouterr()
     assert captured.out.splitlines()[1].split() == ["orders", "0", "1", "2", "2"]
-    assert "0 of 2 partitions stay" in captured.err
+    assert "0 of 2 partitions do not change" in captured.err
     orders.alter_partition_reassignments.assert_not_called()
 
 
@@ -97,7 +97,7 @@ def test_moves_of_a_file_are_begun(orders: FakeAdmin, tmp_path: Path, capsys: py
     assert main(["execute", "--reassignment-json-file", plan]) == 0
     captured = capsys.readouterr()
     assert captured.out == "move of orders-0  begun (from 1 to 2)\n"
-    assert "1 of 2 partitions are on these brokers already" in captured.err
+    assert "1 of 2 partitions are already on these brokers" in captured.err
     assert orders.alter_partition_reassignments.call_args.args == ({ZERO: (2,)},)
     assert main(["execute", "--reassignment-json-file", plan, "--dry-run", "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -121,7 +121,7 @@ def test_a_throttle_that_the_cluster_refuses_ends_it_before_it_begins(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "it does not work here (INVALID_CONFIG)" in captured.err
-    assert "leave out --throttle" in captured.err
+    assert "omit --throttle" in captured.err
     assert orders.incremental_alter_configs.call_args.kwargs == {"validate_only": True}
     orders.alter_partition_reassignments.assert_not_called()
 
@@ -193,7 +193,7 @@ def test_verify_tells_apart_what_is_there_on_its_way_and_elsewhere(
     orders.describe_configs.assert_not_called()
     orders.list_partition_reassignments.return_value = {}
     assert main(["verify", "--reassignment-json-file", plan]) == 1
-    assert "orders-0: it is on 1 and not on 2, and nothing is under way" in capsys.readouterr().err
+    assert "orders-0: its replicas are on 1, not on 2, and it is not moving" in capsys.readouterr().err
 
 
 def test_verify_looks_into_directories(orders: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -211,7 +211,7 @@ def test_verify_looks_into_directories(orders: FakeAdmin, tmp_path: Path, capsys
 
 def test_cancelling_everything(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cancel", "--all"]) == 0
-    assert capsys.readouterr().err == "note: nothing is under way\n"
+    assert capsys.readouterr().err == "note: no moves are in progress\n"
     orders.list_partition_reassignments.return_value = {ZERO: MOVING}
     assert main(["cancel", "--all"]) == 0
     assert capsys.readouterr().out == "move of orders-0  cancelled (it stays on 1)\n"
@@ -225,7 +225,7 @@ def test_a_rollback_file_is_never_overwritten(
     back.write_text("precious")
     plan = file(tmp_path, entry(0, 2))
     assert main(["execute", "--reassignment-json-file", plan, "--rollback-file", str(back)]) == 1
-    assert "nothing was begun" in capsys.readouterr().err
+    assert "no move was started" in capsys.readouterr().err
     assert back.read_text() == "precious"
     orders.alter_partition_reassignments.assert_not_called()
 
@@ -234,24 +234,24 @@ def test_racks_have_to_be_told_by_all_or_none(orders: FakeAdmin, capsys: pytest.
     nodes = (Node(1, "a", 1, "east"), Node(2, "b", 1))
     orders.describe_cluster.return_value = ClusterDescription("id", nodes, nodes[0])
     assert main(["generate", "--topic", "orders"]) == 1
-    assert "brokers 2 tell no rack" in capsys.readouterr().err
+    assert "brokers 2 have no rack" in capsys.readouterr().err
     assert main(["generate", "--topic", "orders", "--disable-rack-aware"]) == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["execute"], "which partitions?"),
-        (["execute", "--topic", "a", "--reassignment-json-file", "b"], "and not both"),
+        (["execute"], "give either a file or --topic"),
+        (["execute", "--topic", "a", "--reassignment-json-file", "b"], "give either a file or --topic"),
         (["execute", "--reassignment-json-file", "/none"], "can't read /none"),
-        (["execute", "--topic", "a", "--replicas", "1", "--broker-list", "1"], "--replicas says everything"),
-        (["execute", "--topic", "a", "--replicas", "1,1"], "a broker is there twice"),
-        (["execute", "--topic", "a", "--broker-list", "x"], "as in 1,2"),
+        (["execute", "--topic", "a", "--replicas", "1", "--broker-list", "1"], "--replicas lists the exact replicas"),
+        (["execute", "--topic", "a", "--replicas", "1,1"], "a broker is listed twice"),
+        (["execute", "--topic", "a", "--broker-list", "x"], "for example 1,2"),
         (["execute", "--topic", "a", "--throttle", "5"], "at least 1024"),
         (["execute", "--topic", "a", "--replication-factor", "0"], "Must be >= 1"),
         (["execute", "--topic", "a b"], "contains one or more characters"),
-        (["generate", "--topic", "a:x"], "partitions are written as in a:0,2"),
-        (["cancel", "--all", "--topic", "a"], "leave --reassignment-json-file and --topic out"),
+        (["generate", "--topic", "a:x"], "write partitions as in a:0,2"),
+        (["cancel", "--all", "--topic", "a"], "omit --reassignment-json-file and --topic"),
     ],
 )
 def test_what_can_not_be_meant_is_refused(
@@ -264,24 +264,24 @@ def test_what_can_not_be_meant_is_refused(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"version": 1,\n "partitions": [', "line 2: this is no JSON"),
-        ("[]", 'the file is written {"version": 1, "partitions"'),
-        ('{"version": 2, "partitions": [{}]}', '"version" is 2, and only 1 is known'),
+        ('{"version": 1,\n "partitions": [', "line 2: invalid JSON"),
+        ("[]", 'the file must have the form {"version": 1, "partitions"'),
+        ('{"version": 2, "partitions": [{}]}', '"version" is 2; only 1 is supported'),
         ('{"partitions": []}', '"partitions" is empty'),
-        ('{"partitions": [5]}', "partitions[0]: an entry is written"),
-        ('{"partitions": [{"topic": "a"}]}', '"partition" is a number from 0 on, not missing'),
-        ('{"partitions": [{"topic": 5, "partition": 0}]}', '"topic" is the name of a topic, not 5'),
+        ('{"partitions": [5]}', "partitions[0]: an entry must have the form"),
+        ('{"partitions": [{"topic": "a"}]}', '"partition" must be a number of at least 0, not missing'),
+        ('{"partitions": [{"topic": 5, "partition": 0}]}', '"topic" must be the name of a topic, not 5'),
         ('{"partitions": [{"topic": "a b", "partition": 0}]}', "contains one or more characters"),
         ('{"partitions": [{"topic": "a", "partition": true}]}', "not true"),
-        ('{"partitions": [{"topic": "a", "partition": 0, "replicas": []}]}', '"replicas" are the ids of brokers'),
-        ('{"partitions": [{"topic": "a", "partition": 0, "replicas": [1, 1]}]}', "a broker is there twice"),
+        ('{"partitions": [{"topic": "a", "partition": 0, "replicas": []}]}', '"replicas" must be a list of broker ids'),
+        ('{"partitions": [{"topic": "a", "partition": 0, "replicas": [1, 1]}]}', "lists a broker twice"),
         (
             '{"partitions": [{"topic": "a", "partition": 0, "replicas": [1], "log_dirs": []}]}',
-            '"log_dirs" has 0 entries, and there are 1 replicas',
+            '"log_dirs" has 0 entries for 1 replicas',
         ),
         (
             '{"partitions": [{"topic": "a", "partition": 0, "replicas": [1], "log_dirs": ["data"]}]}',
-            "a path is absolute",
+            "a path must be absolute",
         ),
         ("[" * 100_000, "nested too deep"),
     ],

@@ -78,8 +78,8 @@ def test_a_tree_shows_what_is_in_files(shell: Shell) -> None:
         ("cd nosuch", "cd: nosuch: no such directory."),
         ("cd note", "cd: note: not a directory."),
         ("cd a b", "cd: too many arguments: b"),
-        ("bogus", "bogus: there is no such command; there are cat, cd"),
-        ("help bogus", "help: bogus: there is no such command"),
+        ("bogus", "bogus: no such command; the commands are cat, cd"),
+        ("help bogus", "help: bogus: no such command"),
         ("cat 'note", "can't read the line: No closing quotation"),
     ],
 )
@@ -96,7 +96,7 @@ def test_the_commands_so_far_are_told(shell: Shell, capsys: pytest.CaptureFixtur
     assert printed(shell, "history 100")[1].count("\n") == 5
     assert printed(shell, "history 0") == (True, "")
     assert printed(shell, "history -1") == (False, "")
-    assert capsys.readouterr().err == "history: -1: is no number of commands\n"
+    assert capsys.readouterr().err == "history: -1: not a number of commands\n"
 
 
 def test_paths_are_completed(shell: Shell) -> None:
@@ -190,17 +190,17 @@ def test_a_default_quota_has_a_name_here() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "which metadata?"),
+        ([], "no metadata given"),
         (["--directory", "a", "--snapshot", "b"], "not allowed with"),
-        (["a", "--directory", "b"], "a and --directory or --snapshot: only one can be looked at"),
+        (["a", "--directory", "b"], "a and --directory or --snapshot: give only one of them"),
         (["--at-offset", "1", "--at-time", "2", "a"], "not allowed with"),
         (["a", "--at-offset", "-1"], "--at-offset"),
-        (["--at-offset", "x", "a"], "argument --at-offset: x is no offset: they are 0, 1, 2, ..."),
-        (["--at-time", "noon", "a"], "argument --at-time: noon: write it as in 2026-01-31T12:30:00.000, with +01:00"),
+        (["--at-offset", "x", "a"], "argument --at-offset: x is not an offset: offsets are 0, 1, 2, ..."),
+        (["--at-time", "noon", "a"], "argument --at-time: noon: write a time as 2026-01-31T12:30:00.000, with +01:00"),
         (["--bootstrap-server", "h:1", "ls"], "--bootstrap-server: brokers don't serve the metadata log; give contro"),
-        (["--bootstrap-controller", "h:1", "--directory", "a"], "only one can be looked at"),
-        (["--bootstrap-controller", "h:1", "--at-offset", "1"], "controllers are only asked for the newest"),
-        (["--command-config", "a", "data"], "is for --bootstrap-controller"),
+        (["--bootstrap-controller", "h:1", "--directory", "a"], "give only one of them"),
+        (["--bootstrap-controller", "h:1", "--at-offset", "1"], "controllers return only the latest state"),
+        (["--command-config", "a", "data"], "needs --bootstrap-controller"),
     ],
 )
 def test_a_wrong_command_line_ends_with_2(

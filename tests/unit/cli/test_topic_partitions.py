@@ -68,7 +68,7 @@ def test_leaders_are_elected(orders: FakeAdmin, capsys: pytest.CaptureFixture[st
     assert main(["elect-leaders", "--topic", "orders", "--partition", "0", "--partition", "1", "--wait"]) == 1
     captured = capsys.readouterr()
     assert captured.out == "leader of orders-1  elected (preferred)\n"
-    assert "its broker has to be alive and in sync" in captured.err
+    assert "its broker must be alive and in sync" in captured.err
     assert orders.elect_leaders.call_args.args == (ElectionType.PREFERRED, [LED, ELSEWHERE])
     assert orders.elect_leaders.call_args.kwargs == {"wait": True}
     assert main(["elect-leaders", "--all-topic-partitions", "--election-type", "UNCLEAN"]) == 1
@@ -97,19 +97,19 @@ def test_offsets_of_all_partitions_are_shown(orders: FakeAdmin, capsys: pytest.C
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["elect-leaders"], "which partitions?"),
-        (["elect-leaders", "a", "--all-topic-partitions"], "which partitions?"),
-        (["elect-leaders", "a", "b", "--partition", "1"], "--partition goes with a single topic"),
+        (["elect-leaders"], "no partitions given"),
+        (["elect-leaders", "a", "--all-topic-partitions"], "no partitions given"),
+        (["elect-leaders", "a", "b", "--partition", "1"], "--partition needs a single topic"),
         (["elect-leaders", "a", "--election-type", "best"], "preferred"),
         (["elect-leaders", "a b"], "contains one or more characters"),
-        (["offsets", "--time", "soon"], "there are latest, earliest, max-timestamp"),
+        (["offsets", "--time", "soon"], "give latest, earliest, max-timestamp"),
         (["offsets", "--time", "2026-13-01"], "--time 2026-13-01: write it as in"),
         (["offsets", "--time", "-7"], "milliseconds since 1970"),
-        (["offsets", "--partitions", "x"], "as in 0,2"),
-        (["delete-records"], "which records?"),
-        (["delete-records", "a"], "--before-offset goes with topics"),
+        (["offsets", "--partitions", "x"], "for example 0,2"),
+        (["delete-records"], "no records given"),
+        (["delete-records", "a"], "--before-offset needs topics"),
         (["delete-records", "a", "--before-offset", "-2"], "or -1 for all records"),
-        (["delete-records", "a", "--offset-json-file", "x"], "which records?"),
+        (["delete-records", "a", "--offset-json-file", "x"], "no records given"),
         (["delete-records", "--offset-json-file", "/none"], "can't read /none"),
     ],
 )

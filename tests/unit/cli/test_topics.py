@@ -61,7 +61,7 @@ def test_a_name_that_is_not_there_is_answered_with_the_nearest(
 ) -> None:
     assert main(["describe", "ordres"]) == 1
     assert capsys.readouterr().err == (
-        "barnabas topics describe: ordres: there is no topic of this name that you may see\n"
+        "barnabas topics describe: ordres: no topic of this name exists, or you may not see it\n"
         "  next: did you mean orders?\n"
     )
 
@@ -178,12 +178,15 @@ def test_topics_are_deleted_or_only_looked_at(admin: FakeAdmin, capsys: pytest.C
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["create"], "which topic?"),
+        (["create"], "no topic given"),
         (["create", "a b"], "contains one or more characters"),
-        (["create", "a", "--config", "x"], "a setting is written key=value"),
+        (["create", "a", "--config", "x"], "write a setting as key=value"),
         (["create", "a", "--config", "x=1", "--config", "x=2"], "x is given twice"),
         (["create", "a", "--replica-assignment", "1:x"], "as in 1:2,2:3"),
-        (["create", "a", "--replica-assignment", "1", "--partitions", "3"], "leave the others out"),
+        (
+            ["create", "a", "--replica-assignment", "1", "--partitions", "3"],
+            "omit --partitions and --replication-factor",
+        ),
         (["create", "a", "--partition", "3"], "Did you mean --partitions?"),
         (["add-partitions", "a"], "--partitions"),
         (["delete", "pay.*"], "contains one or more characters"),
@@ -192,12 +195,12 @@ def test_topics_are_deleted_or_only_looked_at(admin: FakeAdmin, capsys: pytest.C
         (["create", "a", "--partitions", "99999999999"], "Must be <= 2147483647"),
         (["--list"], "'barnabas topics list ...'"),
         (["--create", "--topic", "a"], "'barnabas topics create ...'"),
-        (["--bootstrap-server", "a:1"], "which verb?"),
-        (["describe", "--unavailable-partitions", "--topics-with-overrides"], "only one kind"),
+        (["--bootstrap-server", "a:1"], "the verb is missing"),
+        (["describe", "--unavailable-partitions", "--topics-with-overrides"], "give only one of them"),
         (["list", "("], "regular expression"),
         (["list", "--bootstrap-server", "nowhere"], "is not host:port"),
         (["list", "--bootstrap-server", "a:1", "--bootstrap-controller", "b:1"], "only one of them"),
-        (["list", "--timeout", "0"], "needs some seconds"),
+        (["list", "--timeout", "0"], "the timeout must be longer"),
         (["list", "--command-config", "/none"], "can't read /none"),
     ],
 )
@@ -214,8 +217,8 @@ def test_who_asks_the_wrong_kind_of_node_is_told_the_option(
     for text, server, said in (
         ("a:1 is a controller and no broker", "server", "as --bootstrap-controller, or that of a broker"),
         ("a:1 is a broker", "controller", "as --bootstrap-server, or that of a controller"),
-        ("the node at a:1 does not offer CreateTopics", "controller", "--bootstrap-server asks a broker"),
-        ("the node at a:1 does not offer CreateTopics", "server", "this cluster can't do that"),
+        ("the node at a:1 does not offer CreateTopics", "controller", "give a broker with --bootstrap-server"),
+        ("the node at a:1 does not offer CreateTopics", "server", "this cluster does not support the request"),
     ):
         admin.create_topics.side_effect = UnsupportedVersion(text)
         assert main(["create", "x", f"--bootstrap-{server}", "a:1"]) == 1

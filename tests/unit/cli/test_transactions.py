@@ -60,7 +60,7 @@ def test_what_no_coordinator_will_end_hangs(orders: FakeAdmin, capsys: pytest.Ca
     assert [(each["producer_id"], each["start_offset"]) for each in hanging] == [(2, 20), (3, 30)]
     assert orders.list_transactions.call_args.kwargs == {"producer_ids": [1, 2, 3]}
     assert main(["find-hanging", "--broker-id", "7"]) == 0
-    assert capsys.readouterr().err == "note: nothing hangs in 0 partitions\n"
+    assert capsys.readouterr().err == "note: no hanging transactions in 0 partitions\n"
 
 
 def test_nothing_hangs_while_a_coordinator_is_silent(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,7 +80,7 @@ def test_a_transaction_is_aborted_by_where_it_begins(orders: FakeAdmin, capsys: 
     assert capsys.readouterr().out.endswith("transaction in orders-0  aborted (of producer 2, epoch 0)\n")
     orders.abort_transaction.assert_awaited_once_with(ZERO, producer_id=2, producer_epoch=0, coordinator_epoch=3)
     assert main(["abort", "orders:0", "--start-offset", "21"]) == 1
-    assert "open ones begin at 10, 20" in capsys.readouterr().err
+    assert "open transactions start at 10, 20" in capsys.readouterr().err
 
 
 def test_producers_are_put_out(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,16 +101,16 @@ def test_a_cluster_without_the_api_is_named(orders: FakeAdmin, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["describe"], "which transaction?"),
-        (["describe-producers", "orders"], "which partition of orders?"),
+        (["describe"], "no transaction given"),
+        (["describe-producers", "orders"], "no partition of orders given"),
         (["describe-producers", "orders:0,1"], "a single partition"),
         (["describe-producers", "orders:0", "--partition", "0"], "a single partition"),
         (["describe-producers", "or ders:0"], "contains one or more characters"),
-        (["find-hanging", "--partition", "0"], "--partition goes with --topic"),
-        (["find-hanging", "--max-transaction-timeout", "-1"], "minutes from 0 on"),
-        (["abort", "orders:0"], "which transaction?"),
-        (["abort", "orders:0", "--producer-id", "5"], "which transaction?"),
-        (["abort", "orders:0", "--start-offset", "5", "--producer-id", "5"], "which transaction?"),
+        (["find-hanging", "--partition", "0"], "--partition needs --topic"),
+        (["find-hanging", "--max-transaction-timeout", "-1"], "the minutes must be at least 0"),
+        (["abort", "orders:0"], "no transaction given"),
+        (["abort", "orders:0", "--producer-id", "5"], "no transaction given"),
+        (["abort", "orders:0", "--start-offset", "5", "--producer-id", "5"], "no transaction given"),
     ],
 )
 def test_what_can_not_be_meant_is_refused(

@@ -94,11 +94,11 @@ def test_quotas_are_altered(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["alter", "--config", "producer_byte_rate=1"], "whose quotas?"),
-        (["alter", "--user", "a"], "what is to be changed?"),
+        (["alter", "--config", "producer_byte_rate=1"], "no entity given"),
+        (["alter", "--user", "a"], "no change given"),
         (["alter", "--user", "a", "--config", "producer_byte_rte=1"], "did you mean producer_byte_rate"),
-        (["alter", "--user", "a", "--config", "producer_byte_rate=x"], "a quota is a number"),
-        (["alter", "--user", "a", "--ip", "10.0.0.1", "--config", "request_percentage=1"], "an address"),
+        (["alter", "--user", "a", "--config", "producer_byte_rate=x"], "a quota must be a number"),
+        (["alter", "--user", "a", "--ip", "10.0.0.1", "--config", "request_percentage=1"], "an IP address"),
         (["alter", "--user", "a", "--user-defaults", "--config", "request_percentage=1"], "only one"),
         (["list", "--user", ""], "--user-defaults"),
     ],

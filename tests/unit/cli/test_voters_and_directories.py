@@ -68,7 +68,7 @@ def test_a_controller_is_added_by_hand(controllers: FakeAdmin, capsys: pytest.Ca
     words = ["add-controller", "--controller-id", "2", "--endpoint", "CONTROLLER://[::1]:9093"]
     assert quorum(words) == 0
     assert capsys.readouterr().out == f"controller 2  added (directory {TWO}, CONTROLLER://::1:9093)\n"
-    for number, said in (("1", "a voter already"), ("3", "has to run and follow first"), ("4", "observers: 2, 3")):
+    for number, said in (("1", "already a voter"), ("3", "Start the controller first"), ("4", "observers: 2, 3")):
         assert quorum(["add-controller", "--controller-id", number, "--endpoint", "C://a:1"]) == 1
         assert said in capsys.readouterr().err
     stranger = str(Uuid.from_int(7 << 90))
@@ -81,7 +81,7 @@ def test_a_voter_is_removed(controllers: FakeAdmin, capsys: pytest.CaptureFixtur
     assert quorum(["remove-controller", "1", "--dry-run"]) == 0
     captured = capsys.readouterr()
     assert captured.out == f"controller 1  would be removed (directory {ONE})\n"
-    assert "no voter would be left" in captured.err
+    assert "this is the last voter" in captured.err
     assert quorum(["remove-controller", "-i", "1", "-d", str(TWO), "--dry-run"]) == 1
     assert "the voters are 1" in capsys.readouterr().err
     controllers.remove_raft_voter.assert_not_called()
@@ -93,12 +93,12 @@ def test_a_voter_is_removed(controllers: FakeAdmin, capsys: pytest.CaptureFixtur
     ("more", "said"),
     [
         ({"node.id": ""}, "has no node.id"),
-        ({"node.id": "5"}, "belongs to node 2, and node.id is 5"),
-        ({"process.roles": "broker"}, "this node is no controller"),
+        ({"node.id": "5"}, "belongs to node 2, but node.id is 5"),
+        ({"process.roles": "broker"}, "this node is not a controller"),
         ({"log.dirs": "/none"}, "/none is not formatted"),
         ({"listeners": "PLAINTEXT://a:1"}, "listeners has none of controller.listener.names (CONTROLLER)"),
         ({"listeners": "CONTROLLER://:9093"}, "write the listener, a host and a port"),
-        ({"listeners": "CONTROLLER://0.0.0.0:9093"}, "nobody can be reached there"),
+        ({"listeners": "CONTROLLER://0.0.0.0:9093"}, "other nodes can't connect to this address"),
     ],
 )
 def test_settings_that_are_no_controllers_are_refused(
@@ -111,11 +111,14 @@ def test_settings_that_are_no_controllers_are_refused(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["add-controller"], "which controller?"),
-        (["add-controller", "--endpoint", "C://a:1"], "go with --controller-id"),
+        (["add-controller"], "no controller given"),
+        (["add-controller", "--endpoint", "C://a:1"], "need --controller-id"),
         (["add-controller", "--controller-id", "2"], "--endpoint is missing"),
-        (["add-controller", "--controller-id", "2", "--endpoint", "a:1"], "as in CONTROLLER://host-4:9093"),
-        (["add-controller", "--controller-id", "2", "--endpoint", "C://a:99999"], "as in CONTROLLER://host-4:9093"),
+        (["add-controller", "--controller-id", "2", "--endpoint", "a:1"], "for example CONTROLLER://host-4:9093"),
+        (
+            ["add-controller", "--controller-id", "2", "--endpoint", "C://a:99999"],
+            "for example CONTROLLER://host-4:9093",
+        ),
         (["add-controller", "--controller-id", "2", "--controller-config", "x"], "only one of them"),
         (["add-controller", "--controller-config", "/none"], "can't read /none"),
         (["remove-controller"], "--controller-id"),
@@ -145,19 +148,23 @@ def test_replicas_are_sent_to_a_directory(directories: FakeAdmin, capsys: pytest
     assert capsys.readouterr().out.endswith("replica orders-0 on broker 1  sent (from /a to /b)\n")
     directories.alter_replica_log_dirs.assert_awaited_once_with({TopicPartitionReplica("orders", 0, 1): "/b"})
     assert log_dirs(["move", "orders:0", "--to", "/a"]) == 0
-    assert "orders-0 on broker 1 is there already" in capsys.readouterr().err
+    assert "orders-0 on broker 1 is in this directory already" in capsys.readouterr().err
 
 
 def test_a_directory_that_is_not_there_is_answered_with_those_that_are(
     directories: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert log_dirs(["move", "orders:0", "--to", "/c"]) == 1
-    assert "broker 1: there is no /c (LOG_DIR_NOT_FOUND)\n  next: it has the directories /a, /b" in (
+    assert "broker 1: the broker has no directory /c (LOG_DIR_NOT_FOUND)\n  next: its directories are /a, /b" in (
         capsys.readouterr().err
     )
     assert log_dirs(["move", "orders:0", "--to", "/b", "--broker-id", "1", "--broker-id", "2"]) == 1
-    assert "broker 2: there is no /b" in capsys.readouterr().err
-    for topic, said in (("ordres", "did you mean orders?"), ("payments", "no replica"), ("orders:7", "orders-7: no")):
+    assert "broker 2: the broker has no directory /b" in capsys.readouterr().err
+    for topic, said in (
+        ("ordres", "did you mean orders?"),
+        ("payments", "no replica"),
+        ("orders:7", "orders-7: the selected brokers"),
+    ):
         assert log_dirs(["move", topic, "--to", "/b"]) == 1
         assert said in capsys.readouterr().err
     directories.alter_replica_log_dirs.assert_not_called()
@@ -171,6 +178,9 @@ def test_a_broker_that_can_not_be_asked_fails_it(directories: FakeAdmin, capsys:
     directories.require_api.side_effect = UnsupportedVersion("the node at a:1 does not offer AlterReplicaLogDirs")
     assert log_dirs(["move", "orders", "--to", "/b"]) == 1
     assert "does not offer AlterReplicaLogDirs" in capsys.readouterr().err
-    for arguments, said in ((["move", "--to", "/b"], "which replicas?"), (["move", "orders", "--to", "b"], "absolute")):
+    for arguments, said in (
+        (["move", "--to", "/b"], "no replicas given"),
+        (["move", "orders", "--to", "b"], "absolute"),
+    ):
         assert log_dirs(arguments) == 2
         assert said in capsys.readouterr().err

@@ -1,9 +1,9 @@
-"""``barnabas access explain|who|of``: who may do what, decided as a node decides, with the rule that says so.
+"""``barnabas access explain|who|of``: who may do what, decided as a node decides, with the ACL that decides it.
 
 ``mine`` asks the cluster what the caller itself may do.
 
-Exit status, for scripts: 0 answered (for ``explain``: allowed), 3 ``explain`` says denied, 1 there is no answer (no
-cluster, no rights, no such file), 2 the command line makes no sense.
+Exit status, for scripts: 0 answered (for ``explain``: allowed), 3 ``explain`` says denied, 1 no answer (cluster
+unreachable, missing rights, missing file), 2 invalid command line.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ __all__ = ["main"]
 
 app = cluster_app(
     "access",
-    "Explain who may do what on a Kafka cluster, ours or any other, and which rule says so.\n\n"
-    "`explain` has the exit status 3 for no.",
+    "Explain who may do what on any Kafka cluster, and which ACL decides it.\n\n"
+    "The exit status of `explain` is 3 when access is denied.",
 )
 _run = main_of(app)
 
@@ -47,27 +47,27 @@ T = TypeVar("T")
 @Parameter(name="*")
 @dataclass
 class Options:
-    """Where the rules are, what decides beside them, and how to answer."""
+    """Where the ACLs are, which settings decide together with them, and the output format."""
 
     bootstrap_server: str | None = None
-    """A cluster: host:port, more of them with commas between."""
+    """The address of a broker, host:port. Separate several with commas."""
     command_config: str | None = None
-    """Kafka's client properties for it, with TLS and SASL."""
+    """A file of Kafka client properties for the cluster, with TLS and SASL settings."""
     directory: str | None = None
-    """The log directory of a KRaft node, or the __cluster_metadata-0 in it. The node may run."""
+    """The log directory of a KRaft node, or its __cluster_metadata-0 directory. The node may be running."""
     snapshot: str | None = None
-    """A snapshot of the metadata (.checkpoint)."""
+    """A metadata snapshot (.checkpoint)."""
     config: str | None = None
-    """A node's server.properties: its super.users and its default; also its log directory, if no source is given."""
+    """A node's server.properties, for super.users and the default, and for its log directory without another source."""
     super_users: str | None = None
-    """Principals with semicolons between, as in super.users."""
+    """Super users, separated by semicolons, as in super.users."""
     allow_everyone: Annotated[bool | None, Parameter(negative="--no-allow-everyone")] = None
-    """What allow.everyone.if.no.acl.found is."""
+    """The value of allow.everyone.if.no.acl.found."""
     output: Annotated[Literal["table", "json", "yaml"], Parameter(name=["--output", "-o"])] = "table"
-    """A table, or one document for programs."""
+    """Output format: a table, or one document for programs."""
 
     def source(self) -> Source:
-        """Raises UsageError if there are several."""
+        """The source of ACLs. Raises UsageError for several."""
         given = [
             option
             for option, value in (
@@ -78,10 +78,10 @@ class Options:
             if value
         ]
         if len(given) > 1:
-            raise UsageError(f"{' and '.join(given)}: only one of them can be the source of the rules")
+            raise UsageError(f"{' and '.join(given)}: give only one source of ACLs")
         if not given and self.config is None:
             raise UsageError(
-                "where are the rules? Give --bootstrap-server host:port for a cluster, --directory or --snapshot for "
+                "no source of ACLs: give --bootstrap-server host:port for a cluster, --directory or --snapshot for "
                 "the files of a node, or --config with its server.properties"
             )
         try:
@@ -116,7 +116,7 @@ def explain(
     host: str = "*",
     options: Options | None = None,
 ) -> int:
-    """Say whether a principal may do something, and why. The exit status is 0 when it may, 3 when it may not.
+    """Decide whether a principal may perform an operation, and show why. Exit status: 0 allowed, 3 denied.
 
     For example:
 
@@ -125,13 +125,13 @@ def explain(
     Parameters
     ----------
     principal
-        Who, as in User:alice.
+        The principal, for example User:alice.
     resource
-        On what, as in Topic:orders. Cluster needs no name.
+        The resource, for example Topic:orders. Cluster needs no name.
     operation
-        Does what, as in Read or DESCRIBE_CONFIGS.
+        The operation, for example Read or DESCRIBE_CONFIGS.
     host
-        From which IP address; without it, from one that no rule names.
+        The IP address of the client. Default: an address that no ACL names.
     """
     asked = (
         _parsed(parse_principal, principal),
@@ -159,7 +159,7 @@ def who(
     operation: str | None = None,
     options: Options | None = None,
 ) -> int:
-    """List everybody who may do something on a resource, by its name, by a prefix or by a wildcard.
+    """List the principals with access to a resource, by literal, prefixed and wildcard ACLs.
 
     For example:
 
@@ -168,9 +168,9 @@ def who(
     Parameters
     ----------
     resource
-        As in Topic:orders. Cluster needs no name.
+        The resource, for example Topic:orders. Cluster needs no name.
     operation
-        Only who may do this.
+        Only principals that may perform this operation.
     """
     wanted = _parsed(parse_resource, resource)
     asked = None if operation is None else _parsed(parse_operation, operation)
@@ -193,7 +193,7 @@ def of(
     *,
     options: Options | None = None,
 ) -> int:
-    """List everything that a principal may do.
+    """List all access of a principal.
 
     For example:
 
@@ -202,7 +202,7 @@ def of(
     Parameters
     ----------
     principal
-        As in User:alice.
+        The principal, for example User:alice.
     """
     asked = _parsed(parse_principal, principal)
     options = options or Options()
@@ -226,7 +226,7 @@ def mine(
     group: list[str] | None = None,
     options: ClusterOptions | None = None,
 ) -> int:
-    """Show what you may do yourself. It needs no right on the cluster, and the rules stay hidden.
+    """Show what you may do yourself. This needs no rights on the cluster, and does not show the ACLs.
 
     The answer covers the cluster, and the topics and groups that you may describe.
 
@@ -238,9 +238,9 @@ def mine(
     Parameters
     ----------
     topic
-        Only this topic, by its name. May be repeated.
+        Only the topic with this name. May be repeated.
     group
-        Only this group, by its id. May be repeated.
+        Only the group with this id. May be repeated.
     """
     from barnabas.cli.output.authorized_operations import mine_answer
 

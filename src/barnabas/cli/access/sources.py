@@ -1,7 +1,7 @@
-"""Where ``barnabas access`` takes its rules from: a cluster, by DescribeAcls; or the files of a KRaft node.
+"""Read ACLs for ``barnabas access``: from a cluster, by DescribeAcls, or from the files of a KRaft node.
 
-A cluster tells its rules to who may Describe it, but not always its super users: Kafka hides that setting. What is not
-known then is said beside the answer.
+A cluster returns its ACLs to principals with DESCRIBE on it, but not always its super users: Kafka hides that setting.
+Notes beside the answer list what is unknown.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _BROKER = 4
 
 
 class SourceError(Exception):
-    """The rules can't be had; the message says why and what to do."""
+    """The ACLs can't be read. The message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What the command line says; the ``None`` in the last two is "not said"."""
+    """The options of the command line; ``None`` in the last two means "not given"."""
 
     bootstrap_server: str | None = None
     command_config: str | None = None
@@ -61,14 +61,16 @@ class _Found:
 
 
 def load_policy(source: Source, filters: list[AclBindingFilter]) -> LoadedPolicy:
-    """``filters`` say which rules will be needed. Raises SourceError."""
+    """``filters`` select the ACLs that will be needed. Raises SourceError."""
     settings, directory = _node_settings(source.config) if source.config is not None else ({}, None)
     if source.bootstrap_server is not None or source.command_config is not None:
         found = _from_cluster(source, filters)
     elif source.path is not None or directory is not None:
         found = _from_files(source.path or directory or "", filters)
     else:
-        raise SourceError(f"{source.config} says nowhere (metadata.log.dir, log.dirs) where that node keeps its rules")
+        raise SourceError(
+            f"{source.config} names no log directory: set metadata.log.dir or log.dirs, or give --directory"
+        )
     allow_everyone = source.allow_everyone
     if allow_everyone is None and _ALLOW_EVERYONE in settings:
         allow_everyone = settings[_ALLOW_EVERYONE].strip().lower() == "true"
@@ -88,7 +90,7 @@ def load_policy(source: Source, filters: list[AclBindingFilter]) -> LoadedPolicy
     )
     if not known:
         notes += (
-            "super.users and allow.everyone.if.no.acl.found are not known from the rules: "
+            "the ACLs don't contain super.users and allow.everyone.if.no.acl.found: "
             "give --super-users and --allow-everyone, or --config with a node's server.properties",
         )
     policy = Policy(found.rules, super_users=users or frozenset(), allow_everyone=bool(allow_everyone))
@@ -96,7 +98,7 @@ def load_policy(source: Source, filters: list[AclBindingFilter]) -> LoadedPolicy
 
 
 def _node_settings(path: str) -> tuple[dict[str, str], str | None]:
-    """The settings in a server.properties, and where that node keeps its metadata."""
+    """The settings in a server.properties, and the node's metadata log directory."""
     from barnabas.common.properties_file import MalformedProperties, read_properties_file
 
     try:
@@ -192,16 +194,16 @@ async def _describe_acls(client: NetworkClient, acl_filter: AclBindingFilter) ->
 
 def _refusal(address: str, code: int, message: str | None) -> str:
     if code == ErrorCode.SECURITY_DISABLED:
-        return f"the cluster at {address} has no authorizer: everybody may do everything, and there are no rules"
+        return f"the cluster at {address} has no authorizer: every client may do everything, and no ACLs exist"
     if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         said = f" ({message})" if message and "lacks" in message else ""
-        return f"reading the rules needs DESCRIBE on Cluster, which the cluster at {address} does not grant us{said}"
+        return f"reading ACLs needs DESCRIBE on Cluster, which the cluster at {address} did not grant{said}"
     name = ErrorCode(code).name if code in ErrorCode._value2member_map_ else str(code)
-    return f"the cluster at {address} does not tell its rules: {name}" + (f": {message}" if message else "")
+    return f"the cluster at {address} did not return its ACLs: {name}" + (f": {message}" if message else "")
 
 
 async def _authorizer_settings(client: NetworkClient) -> dict[str, str | None] | None:
-    """What the node that we talk to says about its authorizer; None when it hides it from us."""
+    """The authorizer settings of the connected node; None when the node hides them."""
     from barnabas.clients.errors import ClientError
     from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
     from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -223,5 +225,5 @@ async def _authorizer_settings(client: NetworkClient) -> dict[str, str | None] |
             is_hidden = any(config.is_sensitive for config in result.configs)
             return None if is_hidden else {config.name: config.value for config in result.configs}
     except ClientError:
-        pass  # It is only to know more.
+        pass  # The answer is useful without it.
     return None

@@ -1,4 +1,4 @@
-"""The answers of ``barnabas access`` as people read them."""
+"""Tables that ``barnabas access`` prints."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ def print_holders(holders: Holders) -> None:
     for grant in holders.grants:
         sheet.add(*_grant_cells(grant, holders))
     if not holders.has_rules:
-        rest = "everybody else may" if holders.default_allows else "nobody else may"
-        sheet.caption = f"there is no rule for {holders.resource}: {rest} (allow.everyone.if.no.acl.found)"
+        rest = "all other principals may" if holders.default_allows else "no other principal may"
+        sheet.caption = f"no ACL names {holders.resource}: {rest} (allow.everyone.if.no.acl.found)"
     elif holders.grants:
-        sheet.caption = "* is every principal or host that is not named above it"
+        sheet.caption = "* stands for every principal or host not listed above it"
     else:
-        sheet.caption = f"nobody: there are rules for {holders.resource}, and none allows anything asked for"
+        sheet.caption = f"no principal has this access: ACLs exist for {holders.resource}, and none of them allows it"
     show(sheet)
 
 
 def print_holdings(holdings: Holdings) -> None:
     columns = ("resource", "host", "operations", "denied", "except", "rules")
-    sheet = Sheet(f"What {holdings.principal} may do", columns)
+    sheet = Sheet(f"Access of {holdings.principal}", columns)
     for access in holdings.accesses:
         sheet.add(*_access_cells(access))
-    sheet.drop_last_column_if_empty()  # DescribeAcls tells no ids.
+    sheet.drop_last_column_if_empty()  # DescribeAcls returns no ids.
     if holdings.is_super_user:
-        sheet.caption = f"{holdings.principal} is a super user, who may do everything"
+        sheet.caption = f"{holdings.principal} is a super user and may do everything"
     elif holdings.default_allows:
-        sheet.caption = "besides: everything on resources that no rule is about (allow.everyone.if.no.acl.found)"
+        sheet.caption = "in addition: everything on resources without ACLs (allow.everyone.if.no.acl.found)"
     else:
-        sheet.caption = "nothing else" if holdings.accesses else "nothing: no rule is for it"
+        sheet.caption = "no other access" if holdings.accesses else "no access: no ACL names this principal"
     show(sheet)
 
 
@@ -95,7 +95,7 @@ def _words(codes: Iterable[int]) -> str:
 
 
 def _patterns(rules: Sequence[Rule]) -> str:
-    """The rules of one resource differ by their pattern; an id is better where there is one."""
+    """ACLs of one resource differ by their pattern; where ids exist, they identify ACLs better."""
     return _ids(rules) or ", ".join(
         dict.fromkeys(pattern_text(r.binding.resource_type, r.binding.name, r.binding.pattern_type) for r in rules)
     )
@@ -112,4 +112,4 @@ def _add_rules(sheet: Sheet, label: str, rules: Sequence[Rule]) -> None:
         rule_id = "" if rule.id is None else f"  ({rule.id})"
         sheet.add("" if index else label, rule_text(rule) + rule_id)
     if len(rules) > _SHOWN_RULES_MAX:
-        sheet.add("", f"and {len(rules) - _SHOWN_RULES_MAX} more (--output json has them all)")
+        sheet.add("", f"and {len(rules) - _SHOWN_RULES_MAX} more (--output json lists all)")

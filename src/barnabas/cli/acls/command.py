@@ -1,4 +1,4 @@
-"""``barnabas acls list|add|remove``: the access rules of a cluster."""
+"""``barnabas acls list|add|remove``: the ACLs of a cluster."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-app = cluster_app("acls", "List, add and remove access rules. 'barnabas access' explains what they come to.")
+app = cluster_app("acls", "List, add and remove ACLs. 'barnabas access' explains their effect.")
 main = main_of(app)
 
 _RULES_PER_STEP = 2000
@@ -45,7 +45,7 @@ def list_(
     resources: AclResources | None = None,
     options: ClusterOptions | None = None,
 ) -> int:
-    """List rules: all, or those on some resources, or for somebody.
+    """List ACLs: all, or those of some resources or principals.
 
     For example:
 
@@ -57,9 +57,9 @@ def list_(
     Parameters
     ----------
     principal
-        Only rules with this principal, as in User:alice; User:* finds those for everybody. May be repeated.
+        Only ACLs of this principal, for example User:alice; User:* finds ACLs for all users. May be repeated.
     operation
-        Only rules with this operation, as in Read. May be repeated.
+        Only ACLs with this operation, for example Read. May be repeated.
     """
     named = (resources or AclResources()).named()
     pattern = (resources or AclResources()).pattern(PatternType.MATCH)
@@ -78,7 +78,7 @@ def list_(
         return Answer(
             {"acls": [_document(each) for each in found]},
             [sheet] if found else [],
-            [] if found else ["there is no such rule"],
+            [] if found else ["no such ACL exists"],
         )
 
     return (options or ClusterOptions()).run(work, right="DESCRIBE on Cluster")
@@ -99,9 +99,9 @@ def add(
     resources: AclResources | None = None,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Add rules: one for each resource, principal, host and operation that is given.
+    """Add ACLs: one for each combination of resource, principal, host and operation.
 
-    A rule that is there already is no error.
+    Adding an ACL that exists already is not an error.
 
     For example:
 
@@ -113,23 +113,23 @@ def add(
     Parameters
     ----------
     allow_principal
-        Who may, as in User:alice; User:* is everybody. May be repeated.
+        The principal to allow, for example User:alice; User:* is all users. May be repeated.
     deny_principal
-        Who may not, whatever else allows it. May be repeated.
+        The principal to deny. Deny takes precedence over allow. May be repeated.
     operation
-        What, as in Read, Write or DescribeConfigs; without it All. May be repeated.
+        The operation, for example Read, Write or DescribeConfigs. Default: All. May be repeated.
     producer
-        What a producer needs: Write, Describe and Create on --topic, Write and Describe on --transactional-id.
+        The ACLs of a producer: Write, Describe and Create on --topic, Write and Describe on --transactional-id.
     consumer
-        What a consumer needs: Read and Describe on --topic, Read on --group.
+        The ACLs of a consumer: Read and Describe on --topic, Read on --group.
     idempotent
-        With --producer: also IdempotentWrite on the cluster, which brokers before Kafka 2.8 want to see.
+        With --producer: also IdempotentWrite on the cluster, which brokers before Kafka 2.8 require.
     allow_host
-        From which IP address --allow-principal may; without it, from any. May be repeated.
+        The IP address that --allow-principal connects from. Default: any. May be repeated.
     deny_host
-        From which IP address --deny-principal may not; without it, from any. May be repeated.
+        The IP address that --deny-principal connects from. Default: any. May be repeated.
     wait
-        Return when every live broker decides by the new rules.
+        Return when every live broker applies the new ACLs.
     """
     resources = resources or AclResources()
     wanted = bindings(
@@ -145,16 +145,16 @@ def add(
     dry_run = options.dry_run
 
     async def work(admin: AdminClient) -> Answer:
-        if dry_run:  # The protocol knows no trying here. What is there already would change nothing.
+        if dry_run:  # The protocol has no dry run here. An ACL that exists already would change nothing.
             held = set(await _found(admin, [AclBindingFilter(*each) for each in wanted]))
             changes = [_change(each, "added") for each in wanted if each not in held]
-            notes = [f"rule {_words(each)} is there already" for each in wanted if each in held]
+            notes = [f"ACL {_words(each)} exists already" for each in wanted if each in held]
             return change_answer(changes, dry_run=True, notes=notes)
         results = merged(
-            [await admin.create_acls(part, wait=wait) for part in in_steps(wanted, _RULES_PER_STEP, "adding rules")]
+            [await admin.create_acls(part, wait=wait) for part in in_steps(wanted, _RULES_PER_STEP, "adding ACLs")]
         )
         problems = [
-            replace(problem_of(error, right="ALTER on Cluster"), item=f"rule {_words(each)}")
+            replace(problem_of(error, right="ALTER on Cluster"), item=f"ACL {_words(each)}")
             for each, error in results.errors.items()
         ]
         return change_answer([_change(each, "added") for each in results.values], problems, dry_run=False)
@@ -178,11 +178,11 @@ def remove(
     resources: AclResources | None = None,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Remove rules.
+    """Remove ACLs.
 
-    With --allow-principal or --deny-principal just the rules that `add` makes of the same options, as with Kafka's
-    tool: without --operation that is the rule with All. With --principal, or without anybody, all rules on the
-    resources. A rule that denies may be what keeps somebody out: look with --dry-run first.
+    --allow-principal and --deny-principal select exactly the ACLs that `add` creates from the same options, as in
+    Kafka's tool: without --operation, the ACL with All. --principal, or no principal, selects all ACLs on the
+    resources. Removing a deny ACL can open access: try --dry-run first.
 
     For example:
 
@@ -193,34 +193,32 @@ def remove(
     Parameters
     ----------
     allow_principal
-        Whose rules that allow, as in User:alice. May be repeated.
+        Remove allow ACLs of this principal, for example User:alice. May be repeated.
     deny_principal
-        Whose rules that deny. May be repeated.
+        Remove deny ACLs of this principal. May be repeated.
     principal
-        Whose rules, whether they allow or deny and from whatever host. May be repeated.
+        Remove allow and deny ACLs of this principal, for any host. May be repeated.
     operation
-        Rules with this operation. May be repeated.
+        Only ACLs with this operation. May be repeated.
     producer
-        The rules of `add --producer`.
+        The ACLs that `add --producer` creates.
     consumer
-        The rules of `add --consumer`.
+        The ACLs that `add --consumer` creates.
     idempotent
-        With --producer: also the rule of `add --idempotent`.
+        With --producer: also the ACL that `add --idempotent` creates.
     allow_host
-        Rules that allow from this IP address; without it, from any. May be repeated.
+        Allow ACLs with this IP address. Default: those for any address. May be repeated.
     deny_host
-        Rules that deny from this IP address; without it, from any. May be repeated.
+        Deny ACLs with this IP address. Default: those for any address. May be repeated.
     wait
-        Return when no live broker decides by the rules any more.
+        Return when no live broker applies the ACLs any more.
     """
     resources = resources or AclResources()
     pattern = resources.pattern(PatternType.LITERAL)
     named = resources.named()
     if allow_principal or deny_principal:
         if principal:
-            raise UsageError(
-                "--principal takes all rules of somebody: leave --allow-principal and --deny-principal out"
-            )
+            raise UsageError("--principal selects all ACLs of a principal: omit --allow-principal and --deny-principal")
         rules = bindings(
             named,
             PatternType.LITERAL if pattern in (PatternType.ANY, PatternType.MATCH) else pattern,
@@ -233,9 +231,9 @@ def remove(
         wanted = [AclBindingFilter(*each)._replace(pattern_type=pattern) for each in rules]
     else:
         if producer or consumer or idempotent or allow_host or deny_host:
-            raise UsageError("whose rules? Give --allow-principal or --deny-principal")
+            raise UsageError("no principal given: give --allow-principal or --deny-principal")
         if not named and not principal:
-            raise UsageError("which rules? Give a resource, as in --topic orders, or --principal User:alice")
+            raise UsageError("no ACLs selected: give a resource, for example --topic orders, or --principal User:alice")
         who = [(AclPermissionType.ANY, each, None) for each in parse_principals(principal)]
         wanted = filters(named, pattern, who, parse_operations(operation, any_allowed=True))
     options = options or ChangeOptions()
@@ -249,14 +247,14 @@ def remove(
             results = merged(
                 [
                     await admin.delete_acls(part, wait=wait)
-                    for part in in_steps(wanted, _RULES_PER_STEP, "removing rules")
+                    for part in in_steps(wanted, _RULES_PER_STEP, "removing ACLs")
                 ]
             )
             gone = list(dict.fromkeys(each for found in results.values.values() for each in found))
             problems = problems_of(results.errors, right="ALTER on Cluster")
         notes = []
         if not gone and not problems:
-            notes.append("no such rule is there; 'barnabas acls list' shows those that are")
+            notes.append("no such ACL exists; 'barnabas acls list' shows the ACLs")
         return change_answer([_change(each, "removed") for each in gone], problems, dry_run=dry_run, notes=notes)
 
     return options.run(work, right="ALTER on Cluster")
@@ -269,9 +267,9 @@ def _who(
     deny_host: Sequence[str] | None,
 ) -> list[tuple[AclPermissionType, list[str], list[str]]]:
     if allow_host and not allow:
-        raise UsageError("--allow-host belongs to --allow-principal")
+        raise UsageError("--allow-host needs --allow-principal")
     if deny_host and not deny:
-        raise UsageError("--deny-host belongs to --deny-principal")
+        raise UsageError("--deny-host needs --deny-principal")
     return [
         (_ALLOW, parse_principals(allow), parse_hosts(allow_host)),
         (_DENY, parse_principals(deny), parse_hosts(deny_host)),
@@ -279,7 +277,7 @@ def _who(
 
 
 async def _found(admin: AdminClient, wanted: Sequence[AclBindingFilter]) -> list[AclBinding]:
-    """The rules of all filters, in an order that does not change from call to call."""
+    """The ACLs that any filter matches, in a stable order."""
     found: dict[AclBinding, None] = {}
     for each in wanted:
         found.update([(rule, None) async for rule in admin.describe_acls(each)])

@@ -1,1 +1,1 @@
-"""What a person gives a command: options and arguments that several tools share."""
+"""Options and arguments that several tools share."""

@@ -1,5 +1,5 @@
-"""Rules and filters from the options of Kafka's tool: resources, principals, hosts, operations, and its shorthands for
-producers and consumers.
+"""Read ACLs and filters from the options of Kafka's tool: resources, principals, hosts, operations, and the shorthands
+for producers and consumers.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ _CONSUMER = {
 @Parameter(name="*", group=Group("On what", sort_key=50))
 @dataclass(kw_only=True)
 class AclResources:
-    """The resources of rules. ``*`` as a name is every resource of the type."""
+    """The resources of ACLs. The name ``*`` means every resource of the type."""
 
     topic: list[str] | None = None
-    """A topic; * is all of them. May be repeated."""
+    """A topic; * is all topics. May be repeated."""
     group: list[str] | None = None
-    """A group of consumers; * is all of them. May be repeated."""
+    """A consumer group; * is all groups. May be repeated."""
     cluster: Flag = False
     """The cluster itself."""
     transactional_id: list[str] | None = None
-    """A transactional id; * is all of them. May be repeated."""
+    """A transactional id; * is all transactional ids. May be repeated."""
     delegation_token: list[str] | None = None
-    """A delegation token by its id; * is all of them. May be repeated."""
+    """The id of a delegation token; * is all tokens. May be repeated."""
     user_principal: list[str] | None = None
-    """A user for whom tokens may be made and described, as in User:alice. May be repeated."""
+    """A user whose tokens may be created and described, for example User:alice. May be repeated."""
     resource_pattern_type: Annotated[
         Literal["literal", "prefixed", "any", "match"] | None, Parameter(show_default=False)
     ] = None
-    """literal: this very name; prefixed: all names that begin so. To list and remove also any: rules with just this
-    name of either kind; match: every rule that decides about a resource of this name. To add and remove it is literal
-    unless you say so, to list match.
+    """literal: the exact name. prefixed: all names with this prefix. For list and remove also any: literal and prefixed
+    ACLs with exactly this name; match: all ACLs that apply to a resource with this name. Default: match for list,
+    literal for add and remove.
     """
 
     def named(self) -> list[Resource]:
@@ -71,7 +71,7 @@ class AclResources:
 
 
 def parse_operations(texts: Iterable[str] | None, *, any_allowed: bool = False) -> list[AclOperation]:
-    """Operations by Kafka's names, whatever their case. Raises UsageError."""
+    """Parse Kafka's names of operations in any letter case. Raises UsageError."""
     found: list[AclOperation] = []
     for text in texts or ():
         plain = text.replace("_", "").replace("-", "").casefold()
@@ -82,12 +82,15 @@ def parse_operations(texts: Iterable[str] | None, *, any_allowed: bool = False) 
         else:
             near = nearest(plain, _OPERATIONS)
             names = ", ".join(map(operation_word, _OPERATIONS.values()))
-            raise UsageError(f"--operation {text}: there are {names}" + (f"; did you mean {near}?" if near else ""))
+            raise UsageError(
+                f"--operation {text}: unknown operation; valid are {names}"
+                + (f"; did you mean {near}?" if near else "")
+            )
     return list(dict.fromkeys(found))
 
 
 def parse_principals(texts: Iterable[str] | None) -> list[str]:
-    """``Type:name``; ``User:*`` is everybody. Raises UsageError."""
+    """Parse ``Type:name``; ``User:*`` is all users. Raises UsageError."""
     found = []
     for text in texts or ():
         try:
@@ -98,7 +101,7 @@ def parse_principals(texts: Iterable[str] | None) -> list[str]:
 
 
 def parse_hosts(texts: Iterable[str] | None) -> list[str]:
-    """Addresses in the form in which rules are compared; none given is any host. Raises UsageError."""
+    """Addresses in the form in which ACLs are compared; no address means any host. Raises UsageError."""
     try:
         return [parse_host(text) for text in texts or ("*",)]
     except ValueError as error:
@@ -115,14 +118,16 @@ def bindings(
     consumer: bool = False,
     idempotent: bool = False,
 ) -> list[AclBinding]:
-    """Every combination. ``who`` has principals and hosts by permission."""
+    """Every combination. ``who`` maps permissions to principals and hosts."""
     if pattern not in (PatternType.LITERAL, PatternType.PREFIXED):
-        raise UsageError(f"--resource-pattern-type {pattern.name.lower()}: a rule is literal or prefixed")
+        raise UsageError(f"--resource-pattern-type {pattern.name.lower()}: an ACL is literal or prefixed")
     if not any(principals for _, principals, _ in who):
-        raise UsageError("for whom? Give --allow-principal or --deny-principal, as in User:alice")
+        raise UsageError("no principal given: give --allow-principal or --deny-principal, for example User:alice")
     needed = _needed(resources, operations, producer=producer, consumer=consumer, idempotent=idempotent)
     if not needed:
-        raise UsageError("on what? Give --topic, --group, --cluster, --transactional-id or one of the others")
+        raise UsageError(
+            "no resource given: give --topic, --group, --cluster, --transactional-id or another resource option"
+        )
     found = [
         AclBinding(kind, name, PatternType.LITERAL if kind == ResourceType.CLUSTER else pattern, principal, host,
                    operation, permission)
@@ -141,7 +146,7 @@ def filters(
     principals: Sequence[tuple[AclPermissionType, str | None, str | None]],
     operations: Sequence[AclOperation],
 ) -> list[AclBindingFilter]:
-    """What finds the rules; nothing given is any."""
+    """Filters that find the ACLs; an omitted part matches all."""
     everything: Sequence[tuple[ResourceType, str | None]] = resources or [(ResourceType.ANY, None)]
     found = [
         AclBindingFilter(
@@ -170,10 +175,10 @@ def _needed(
 ) -> list[tuple[Resource, Sequence[AclOperation]]]:
     if not producer and not consumer:
         if idempotent:
-            raise UsageError("--idempotent belongs to --producer")
+            raise UsageError("--idempotent needs --producer")
         return [(each, operations or (AclOperation.ALL,)) for each in resources]
     if operations:
-        raise UsageError("--producer and --consumer say which operations there are: leave --operation out")
+        raise UsageError("--producer and --consumer imply the operations: omit --operation")
     kinds = {kind for kind, _ in resources}
     if ResourceType.TOPIC not in kinds:
         raise UsageError("--producer and --consumer need --topic")
@@ -182,7 +187,7 @@ def _needed(
     known = ({*_PRODUCER} if producer else set()) | ({*_CONSUMER} if consumer else set())
     strange = sorted(kind.name.lower().replace("_", "-") for kind in kinds - known)
     if strange:
-        raise UsageError(f"--{strange[0]}: neither a producer nor a consumer that you ask for needs it")
+        raise UsageError(f"--{strange[0]}: the requested producer and consumer ACLs have no such resource; omit it")
     needed: list[tuple[Resource, Sequence[AclOperation]]] = []
     for each in resources:
         wanted = (*(_PRODUCER.get(each[0], ()) if producer else ()), *(_CONSUMER.get(each[0], ()) if consumer else ()))

@@ -1,4 +1,4 @@
-"""How a command that asks a cluster is made and run: its ``App``, its ``main``, and its mistakes."""
+"""Build and run commands that contact a cluster: the ``App``, ``main``, and usage errors."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from barnabas.common.printable import printable
 __all__ = ["cluster_app", "main_of"]
 
 _EPILOGUE = (
-    "Exit status: 0 done, 1 failed (also in part), 2 the command line makes no sense. "
-    "What failed is said on the standard error, with what to do next."
+    "Exit status: 0 done, 1 failed (also in part), 2 invalid command line. "
+    "Errors are printed to standard error, with what to do next."
 )
 
 
 def cluster_app(name: str, text: str) -> App:
-    """``text`` is the help of the command as a whole."""
+    """``text`` is the help text of the whole command."""
     return App(
         name=f"barnabas {name}",
         help=f"{text}\n\n{_EPILOGUE}",
         version_flags=(),
         help_format="markdown",
-        # No --no-dry-run and --empty-topic: Kafka's tools have none, and they hide what matters.
+        # Without --no-dry-run and --empty-topic: Kafka's tools have neither, and they clutter the help.
         default_parameter=Parameter(negative=()),
     )
 
 
 def _said(error: Exception) -> str:
     if isinstance(error, MissingArgumentError) and error.argument is not None:
-        return f"{error.argument.name} is missing, or its value"
+        return f"{error.argument.name} is missing, or has no value"
     return " ".join(str(error).split()) if isinstance(error, CycloptsError) else printable(str(error))
 
 
 def _no_verb(app: App, first: str) -> str:
-    """What is wrong with a command line that begins with an option, as those of Kafka's tools do."""
+    """The error for a command line that begins with an option, as Kafka's tools accept."""
     if not first.startswith("-") or first in app or app.default_command is not None:
         return ""
     word = first.lstrip("-").partition("=")[0]
     if word in app:
         return f"{first}: the verb comes first and without dashes: '{app.name[0]} {word} ...'"
     verbs = ", ".join(each for each in app if not each.startswith("-"))
-    return f"{first}: which verb? It comes before the options, and is one of {verbs}"
+    return f"{first}: the verb is missing: put one of {verbs} before the options"
 
 
 def main_of(app: App) -> Callable[[Sequence[str]], int]:
@@ -56,7 +56,7 @@ def main_of(app: App) -> Callable[[Sequence[str]], int]:
         name = app.name[0]
         verb = next((each for each in arguments if not each.startswith("-")), "")
         if arguments and (wrong := _no_verb(app, arguments[0])):
-            sys.stderr.write(f"{name}: {printable(wrong)}\n  next: '{name} --help' shows what there is\n")
+            sys.stderr.write(f"{name}: {printable(wrong)}\n  next: '{name} --help' lists verbs and options\n")
             return USAGE_ERROR
         running_command.set(f"{name} {verb}" if verb in app else name)
         try:
@@ -71,7 +71,7 @@ def main_of(app: App) -> Callable[[Sequence[str]], int]:
         except (CycloptsError, UsageError) as error:
             sys.stderr.write(f"{running_command.get()}: {_said(error)}\n")
             if isinstance(error, CycloptsError):
-                sys.stderr.write(f"  next: '{running_command.get()} --help' shows what there is\n")
+                sys.stderr.write(f"  next: '{running_command.get()} --help' lists verbs and options\n")
             return USAGE_ERROR
         if not arguments:
             return USAGE_ERROR

@@ -1,7 +1,7 @@
-"""The options of every command that asks a cluster, and the way there and back.
+"""Options of every command that contacts a cluster, and how such a command runs.
 
-A command is a function that makes a coroutine of the admin client and an ``Answer`` of it; ``ClusterOptions.run`` opens
-the client, runs it, prints the answer, and makes words and an exit status of whatever goes wrong.
+A command is a coroutine function that takes the admin client and returns an ``Answer``. ``ClusterOptions.run`` opens
+the client, runs the coroutine, prints the answer, and turns errors into messages and an exit status.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 running_command: ContextVar[str] = ContextVar("running_command", default="barnabas")
-"""As messages name it: ``barnabas topics create``."""
+"""The command's name in messages: ``barnabas topics create``."""
 
 Flag = Annotated[bool, Parameter(show_default=False)]
 Count = Annotated[int, Parameter(validator=Number(gte=1, lte=2**31 - 1))]
@@ -49,10 +49,10 @@ _ANSWER = Group("Cluster and answer", sort_key=90)
 @Parameter(name="*", group=Group("Answer", sort_key=90))
 @dataclass(kw_only=True)
 class AnswerOptions:
-    """How to answer, where no cluster is asked."""
+    """The output format, for commands that contact no cluster."""
 
     output: Annotated[Literal["table", "json", "yaml"], Parameter(name=["--output", "-o"])] = "table"
-    """A table, or one document for programs."""
+    """Output format: a table, or one document for programs."""
 
     def give(self, answer: Answer) -> int:
         return answer.give(running_command.get(), self.output)
@@ -61,21 +61,21 @@ class AnswerOptions:
 @Parameter(name="*", group=_ANSWER)
 @dataclass(kw_only=True)
 class ClusterOptions:
-    """Which cluster, and how to answer."""
+    """Which cluster to contact, and the output format."""
 
     bootstrap_server: str | None = None
-    """A broker: host:port, more of them with commas between. localhost:9092 if nothing else says where."""
+    """The address of a broker, host:port; separate several with commas. Default: localhost:9092."""
     bootstrap_controller: str | None = None
-    """A controller instead of a broker: host:port, more of them with commas between."""
+    """The address of a controller instead of a broker, host:port; separate several with commas."""
     command_config: str | None = None
-    """A file with Kafka's client properties: TLS, SASL, bootstrap.servers, time-outs."""
+    """A file of Kafka client properties: TLS, SASL, bootstrap.servers, timeouts."""
     timeout: float | None = None
-    """Seconds after which to give up; without it, default.api.timeout.ms of the properties, else 60."""
+    """Timeout in seconds. Default: default.api.timeout.ms of the properties, else 60."""
     output: Annotated[Literal["table", "json", "yaml"], Parameter(name=["--output", "-o"])] = "table"
-    """A table, or one document for programs."""
+    """Output format: a table, or one document for programs."""
 
     def run(self, work: Callable[[AdminClient], Awaitable[Answer]], *, right: str = "") -> int:
-        """The exit status. ``right`` is what the cluster wants to see, as in "DESCRIBE on Cluster"."""
+        """Run and return the exit status. ``right`` is the right that the command needs, "DESCRIBE on Cluster"."""
         from barnabas.clients.admin.errors import AdminError
         from barnabas.clients.errors import ClientError, UnsupportedVersion
 
@@ -100,9 +100,9 @@ class ClusterOptions:
         from barnabas.clients.errors import InvalidClientConfig
 
         if self.bootstrap_server and self.bootstrap_controller:
-            raise UsageError("--bootstrap-server and --bootstrap-controller: only one of them can be asked")
+            raise UsageError("--bootstrap-server and --bootstrap-controller: give only one of them")
         if self.timeout is not None and self.timeout <= 0:
-            raise UsageError(f"--timeout {self.timeout:g}: a command needs some seconds")
+            raise UsageError(f"--timeout {self.timeout:g}: the timeout must be longer")
         properties, warnings = self._properties()
         if self.bootstrap_controller:
             properties.pop("bootstrap.servers", None)
@@ -138,28 +138,29 @@ class ClusterOptions:
 @Parameter(name="*", group=_ANSWER)
 @dataclass(kw_only=True)
 class ChangeOptions(ClusterOptions):
-    """The same, for what changes something."""
+    """The same options, for commands that change something."""
 
     dry_run: Flag = False
-    """Check and say what would be done, and change nothing."""
+    """Check and show what would be done, without changing anything."""
 
 
 def _where_to_ask(text: str, config: ClientConfig) -> str:
-    """Brokers and controllers serve different things, and are asked by different options."""
+    """Advice for a request that reached the wrong kind of node: brokers and controllers have different options."""
     if "is a controller" in text:
         return "give its address as --bootstrap-controller, or that of a broker as --bootstrap-server"
     if "is a broker" in text:
         return "give its address as --bootstrap-server, or that of a controller as --bootstrap-controller"
     if config.asks_controllers and "does not offer" in text:
-        return "controllers serve less than brokers: --bootstrap-server asks a broker"
+        return "controllers serve fewer requests than brokers: give a broker with --bootstrap-server"
     if "RaftVoter" in text:
-        return "this broker does not pass it on: --bootstrap-controller asks the controllers"
-    return "this cluster can't do that, and nothing was changed"
+        return "this broker does not forward the request: give a controller with --bootstrap-controller"
+    return "this cluster does not support the request; nothing was changed"
 
 
 async def open_admin(config: ClientConfig) -> AdminClient:
-    """A client that is connected. Somebody at a terminal wants to know at once that nobody is there, where a program
-    may rather wait. Raises ClientError.
+    """Return a connected client. On a terminal, fail soon when no node answers; otherwise wait for the whole timeout.
+
+    Raises ClientError.
     """
     from barnabas.clients.admin.client import AdminClient
     from barnabas.clients.admin.errors import OperationTimedOut
@@ -173,7 +174,7 @@ async def open_admin(config: ClientConfig) -> AdminClient:
     except TimeoutError as error:
         await network.close()
         there = ", ".join(map(str, config.bootstrap))
-        raise OperationTimedOut(f"nobody answered at {there} in {limit_s:g} s") from error
+        raise OperationTimedOut(f"no node answered at {there} within {limit_s:g} s") from error
     except BaseException:
         await network.close()
         raise

@@ -1,4 +1,4 @@
-"""The settings that there are, for whoever mistypes one."""
+"""Names of known settings, to suggest the nearest for a misspelled one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _QUOTAS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "co
 
 
 def setting_names(kind: str) -> list[str]:
-    """Of a topic, broker, group, client-metrics subscription; of others nothing is known."""
+    """Names of settings of topics, brokers, groups and client-metrics subscriptions; empty for other resources."""
     match kind:
         case "topic":
             return list(TOPIC_CONFIG_DEF)
@@ -30,8 +30,8 @@ def setting_names(kind: str) -> list[str]:
 
 
 def unknown_setting_advice(kind: str, given: Iterable[str]) -> str:
-    """What to do about a refused setting: the nearest name of each that nobody knows."""
+    """Advice for refused settings: the nearest known name of each unknown one."""
     known = setting_names(kind)
     meant = {name: nearest(name, known) for name in given if known and name not in known}
     near = [f"{name}: did you mean {names}?" for name, names in meant.items() if names]
-    return "; ".join(near) or "'barnabas configs show <name>' tells what a setting may be"
+    return "; ".join(near) or "'barnabas configs show <name>' shows the valid values of a setting"

@@ -1,4 +1,4 @@
-"""Settings as Kafka's tools take them: ``--config key=value``, ``--add-config k1=v1,k2=[a,b]``."""
+"""Parse settings as Kafka's tools do: ``--config key=value``, ``--add-config k1=v1,k2=[a,b]``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["parse_delete_config", "parse_settings", "read_settings_file", "split
 
 
 def parse_settings(config: Iterable[str] | None, add_config: Iterable[str] | None = ()) -> dict[str, str]:
-    """``config`` has one setting each, whose value may hold commas; ``add_config`` several with commas between.
+    """An item of ``config`` is one setting, with a value that may contain commas; one of ``add_config`` is a list.
 
     Raises UsageError.
     """
@@ -21,8 +21,8 @@ def parse_settings(config: Iterable[str] | None, add_config: Iterable[str] | Non
         name, equals, value = pair.partition("=")
         name = name.strip()
         if not equals or not name:
-            hint = "; a list goes into brackets: cleanup.policy=[compact,delete]" if option == "--add-config" else ""
-            raise UsageError(f"{option} {pair}: a setting is written key=value{hint}")
+            hint = "; put a list into brackets: cleanup.policy=[compact,delete]" if option == "--add-config" else ""
+            raise UsageError(f"{option} {pair}: write a setting as key=value{hint}")
         if name in found:
             raise UsageError(f"{option} {pair}: {name} is given twice")
         value = value.strip()
@@ -33,7 +33,7 @@ def parse_settings(config: Iterable[str] | None, add_config: Iterable[str] | Non
 
 
 def parse_delete_config(texts: Iterable[str] | None) -> list[str]:
-    """Names, with commas between or each by itself."""
+    """Names, separated by commas or given one by one."""
     return [name for text in texts or () for name in map(str.strip, text.split(",")) if name]
 
 
@@ -50,7 +50,7 @@ def read_settings_file(path: str) -> dict[str, str]:
 
 
 def split_list(text: str) -> list[str]:
-    """Parts between commas, of which those inside brackets don't count."""
+    """Split at commas, except those inside brackets."""
     parts: list[str] = [""]
     depth = 0
     for character in text:

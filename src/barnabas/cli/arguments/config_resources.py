@@ -1,4 +1,4 @@
-"""Whose settings are meant: ``--topic orders``, or Kafka's ``--entity-type topics --entity-name orders``."""
+"""Select resources with settings: ``--topic orders``, or Kafka's ``--entity-type topics --entity-name orders``."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ _NOUNS = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32:
 @Parameter(name="*", group=Group("Whose settings", sort_key=50))
 @dataclass(kw_only=True)
 class Entities:
-    """Whose settings. Each may be repeated."""
+    """Options that select resources. Each may be repeated."""
 
     topic: list[str] | None = None
     """A topic. May be repeated."""
     broker: list[str] | None = None
-    """A broker by its id. May be repeated."""
+    """The id of a broker. May be repeated."""
     broker_defaults: Flag = False
-    """What all brokers have that have nothing of their own."""
+    """The cluster-wide default of all brokers."""
     broker_logger: list[str] | None = None
-    """The log levels of a broker, by its id. May be repeated."""
+    """The id of a broker, for its log levels. May be repeated."""
     group: list[str] | None = None
-    """A group of consumers. May be repeated."""
+    """A consumer group. May be repeated."""
     client_metrics: list[str] | None = None
-    """A subscription of client metrics. May be repeated."""
+    """A client-metrics subscription. May be repeated."""
     entity_type: Annotated[EntityType | None, Parameter()] = None
-    """The type, as Kafka's tool has it; without a name, all of the type."""
+    """The resource type, as in Kafka's tool. Without a name: all resources of the type."""
     entity_name: list[str] | None = None
-    """The name or id, for --entity-type. May be repeated."""
+    """With --entity-type: the name or id. May be repeated."""
     entity_default: Flag = False
-    """For --entity-type brokers: what all brokers have that have nothing of their own."""
+    """With --entity-type brokers: the cluster-wide default of all brokers."""
 
     def named(self) -> list[tuple[int, str]]:
-        """Types and names that stand on the command line; "" is the default of all brokers. Raises UsageError."""
+        """Types and names from the command line; "" is the default of all brokers. Raises UsageError."""
         found = [
             (ENTITY_TYPES[kind], name)
             for kind, names in (
@@ -67,7 +67,7 @@ class Entities:
         found += self._by_entity()
         for kind, name in found:
             if kind in (4, 8) and name and not name.isdecimal():
-                raise UsageError(f"{name}: a broker is named by its id, a number")
+                raise UsageError(f"{name}: a broker id is a number")
         return list(dict.fromkeys(found))
 
     def _by_entity(self) -> list[tuple[int, str]]:
@@ -79,16 +79,16 @@ class Entities:
             other = "'barnabas users' for passwords and " if self.entity_type == "users" else ""
             raise UsageError(f"--entity-type {self.entity_type}: use {other}'barnabas quotas' for quotas")
         if self.entity_default and self.entity_type != "brokers":
-            raise UsageError(f"--entity-default: {self.entity_type} have no common default, only brokers have")
+            raise UsageError(f"--entity-default: {self.entity_type} have no common default; only brokers do")
         names = [*(self.entity_name or ()), *([""] if self.entity_default else [])]
         return [(ENTITY_TYPES[self.entity_type], name) for name in names]
 
     def one_type(self) -> int | None:
-        """The type all of whose resources are meant, because no name is given."""
+        """The type of which all resources are selected, because no name is given."""
         return None if self.entity_type is None else ENTITY_TYPES.get(self.entity_type)
 
     async def resources(self, admin: AdminClient) -> list[ConfigResource]:
-        """Those that are named; without a name all of the type. Raises UsageError when nothing is named at all."""
+        """The named resources; without a name, all of the type. Raises UsageError when neither is given."""
         from barnabas.clients.admin import ConfigResource, ConfigResourceType
 
         named = [ConfigResource(ConfigResourceType(kind), name) for kind, name in self.named()]
@@ -106,7 +106,7 @@ class Entities:
         return await admin.list_config_resources([ConfigResourceType(kind)])
 
 
-WHOSE = "whose settings? Give --topic, --broker, --broker-defaults, --broker-logger, --group or --client-metrics"
+WHOSE = "no resource given: give --topic, --broker, --broker-defaults, --broker-logger, --group or --client-metrics"
 
 
 def noun(resource: ConfigResource) -> str:
@@ -120,7 +120,7 @@ async def resource_problems(
     *,
     advice: Mapping[ErrorCode, str] | Callable[[ConfigResource], Mapping[ErrorCode, str]] | None = None,
 ) -> list[Problem]:
-    """What was refused, with the right that is missing or the topic that may have been meant."""
+    """Problems for refused resources, with the missing right or the nearest topic name."""
     is_unknown = any(error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for error in errors.values())
     topics = [each.name async for each in admin.list_topics(include_internal=True)] if is_unknown else []
     problems = []
@@ -134,6 +134,6 @@ async def resource_problems(
 
 
 def right_to(operation: str, resource: ConfigResource) -> str:
-    """The right that Kafka wants to see, as in ALTER_CONFIGS on Topic:orders."""
+    """The right that Kafka requires, as in ALTER_CONFIGS on Topic:orders."""
     what = {2: f"Topic:{resource.name}", 32: f"Group:{resource.name}"}.get(int(resource.type), "Cluster")
     return f"{operation} on {what}"

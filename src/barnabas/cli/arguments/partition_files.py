@@ -1,7 +1,7 @@
-"""The JSON files of Kafka's tools that name partitions: what is to be moved, deleted, or led by another.
+"""Read the JSON files of Kafka's tools that list partitions: to move, to delete records from, to elect leaders of.
 
-``-`` is the standard input. Whatever is wrong is a UsageError with the file and the entry, because nothing was asked
-of the cluster yet. Keys that Kafka does not know are passed over, as its tools do: a plan of ours has more.
+``-`` is the standard input. An invalid file raises UsageError with the file and the entry, before the cluster is
+contacted. Unknown keys are ignored, as Kafka's tools do: our plans have more keys.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from barnabas.common.topic_partition import TopicPartition
 __all__ = ["ANY", "Move", "moves_document", "read_moves", "read_offsets", "read_partitions", "read_text", "read_topics"]
 
 ANY = "any"
-"""The directory of a replica is the broker's to choose."""
+"""The broker chooses the directory of the replica."""
 
 _NUMBER_MAX = 2**31 - 1
 _OFFSET_MAX = 2**63 - 1
@@ -27,13 +27,13 @@ _OFFSET_MAX = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Where a partition's replicas are to be, the preferred leader first, and in which directory of each broker."""
+    """The requested replicas of a partition, the preferred leader first, and the directory on each broker."""
 
     replicas: tuple[int, ...]
     log_dirs: tuple[str, ...] = ()
 
     def directories(self) -> Iterator[tuple[int, str]]:
-        """The brokers whose directory is said."""
+        """The brokers for which a directory is given."""
         return ((broker, path) for broker, path in zip(self.replicas, self.log_dirs, strict=False) if path != ANY)
 
 
@@ -51,12 +51,14 @@ def read_moves(path: str, option: str) -> dict[TopicPartition, Move]:
     found: dict[TopicPartition, Move] = {}
     for where, partition, entry in _partitions(path, option):
         if partition in found:
-            raise UsageError(f"{where}: {partition} is there twice")
+            raise UsageError(f"{where}: {partition} is listed twice")
         replicas = entry.get("replicas")
         if not isinstance(replicas, list) or not replicas or not all(_is_number(each) for each in replicas):
-            raise UsageError(f'{where}: "replicas" are the ids of brokers, as in [1, 2], not {_shown(replicas)}')
+            raise UsageError(
+                f'{where}: "replicas" must be a list of broker ids, for example [1, 2], not {_shown(replicas)}'
+            )
         if len(set(replicas)) < len(replicas):
-            raise UsageError(f"{where}: {partition}: a broker is there twice in {replicas}")
+            raise UsageError(f"{where}: {partition}: {replicas} lists a broker twice")
         found[partition] = Move(tuple(replicas), _log_dirs(entry.get("log_dirs"), len(replicas), where))
     return found
 
@@ -67,7 +69,7 @@ def read_topics(path: str, option: str) -> list[str]:
     for where, entry in _entries(path, option, "topics", '{"topic": "orders"}'):
         name = _topic(entry, where)
         if name in topics:
-            raise UsageError(f"{where}: {name} is there twice")
+            raise UsageError(f"{where}: {name} is listed twice")
         topics[name] = None
     return list(topics)
 
@@ -77,10 +79,12 @@ def read_offsets(path: str, option: str) -> dict[TopicPartition, int]:
     found: dict[TopicPartition, int] = {}
     for where, partition, entry in _partitions(path, option):
         if partition in found:
-            raise UsageError(f"{where}: {partition} is there twice")
+            raise UsageError(f"{where}: {partition} is listed twice")
         offset = entry.get("offset")
         if not _is_number(offset, -1, _OFFSET_MAX):
-            raise UsageError(f'{where}: "offset" is a number from 0 on, or -1 for all records, not {_shown(offset)}')
+            raise UsageError(
+                f'{where}: "offset" must be a number of at least 0, or -1 for all records, not {_shown(offset)}'
+            )
         found[partition] = offset
     return found
 
@@ -90,13 +94,13 @@ def read_partitions(path: str, option: str) -> list[TopicPartition]:
     found: dict[TopicPartition, None] = {}
     for where, partition, _ in _partitions(path, option):
         if partition in found:
-            raise UsageError(f"{where}: {partition} is there twice")
+            raise UsageError(f"{where}: {partition} is listed twice")
         found[partition] = None
     return list(found)
 
 
 def moves_document(replicas: dict[TopicPartition, tuple[int, ...]]) -> dict[str, object]:
-    """What ``read_moves`` and Kafka's tool read."""
+    """The document that ``read_moves`` and Kafka's tool read."""
     return {
         "version": 1,
         "partitions": [
@@ -115,24 +119,24 @@ def _partitions(path: str, option: str) -> Iterator[tuple[str, TopicPartition, d
     for where, entry in _entries(path, option, "partitions", '{"topic": "orders", "partition": 0, ...}'):
         number = entry.get("partition")
         if not _is_number(number):
-            raise UsageError(f'{where}: "partition" is a number from 0 on, not {_shown(number)}')
+            raise UsageError(f'{where}: "partition" must be a number of at least 0, not {_shown(number)}')
         yield where, TopicPartition(_topic(entry, where), number), entry
 
 
 def _entries(path: str, option: str, key: str, example: str) -> Iterator[tuple[str, dict[str, object]]]:
-    """Each entry, with its place for messages."""
+    """The entries, with their positions for messages."""
     root = _document(path, option)
     if not isinstance(root, dict) or not isinstance(root.get(key), list):
-        raise UsageError(f'{option}: {path}: the file is written {{"version": 1, "{key}": [{example}]}}')
+        raise UsageError(f'{option}: {path}: the file must have the form {{"version": 1, "{key}": [{example}]}}')
     version = root.get("version", 1)
     if version != 1 or isinstance(version, bool):
-        raise UsageError(f'{option}: {path}: "version" is {_shown(version)}, and only 1 is known')
+        raise UsageError(f'{option}: {path}: "version" is {_shown(version)}; only 1 is supported')
     if not root[key]:
         raise UsageError(f'{option}: {path}: "{key}" is empty')
     for index, entry in enumerate(root[key]):
         where = f"{option}: {path}: {key}[{index}]"
         if not isinstance(entry, dict):
-            raise UsageError(f"{where}: an entry is written {example}, not {_shown(entry)}")
+            raise UsageError(f"{where}: an entry must have the form {example}, not {_shown(entry)}")
         yield where, entry
 
 
@@ -141,9 +145,9 @@ def _document(path: str, option: str) -> object:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise UsageError(f"{option}: {path}, line {error.lineno}: this is no JSON: {error.msg}") from error
+        raise UsageError(f"{option}: {path}, line {error.lineno}: invalid JSON: {error.msg}") from error
     except RecursionError as error:
-        raise UsageError(f"{option}: {path}: this is nested too deep") from error
+        raise UsageError(f"{option}: {path}: the JSON is nested too deep") from error
     except ValueError as error:  # A number of thousands of digits.
         raise UsageError(f"{option}: {path}: {error}") from error
 
@@ -151,7 +155,7 @@ def _document(path: str, option: str) -> object:
 def _topic(entry: dict[str, object], where: str) -> str:
     name = entry.get("topic")
     if not isinstance(name, str):
-        raise UsageError(f'{where}: "topic" is the name of a topic, not {_shown(name)}')
+        raise UsageError(f'{where}: "topic" must be the name of a topic, not {_shown(name)}')
     problem = topic_name_problem(name)
     if problem is not None:
         raise UsageError(f"{where}: {name}: {problem}")
@@ -162,12 +166,12 @@ def _log_dirs(value: object, count: int, where: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise UsageError(f'{where}: "log_dirs" are paths, or "{ANY}", not {_shown(value)}')
+        raise UsageError(f'{where}: "log_dirs" must be a list of paths or "{ANY}", not {_shown(value)}')
     if len(value) != count:
-        raise UsageError(f'{where}: "log_dirs" has {len(value)} entries, and there are {count} replicas')
+        raise UsageError(f'{where}: "log_dirs" has {len(value)} entries for {count} replicas')
     relative = next((each for each in value if each != ANY and not each.startswith("/")), None)
     if relative is not None:
-        raise UsageError(f'{where}: "log_dirs": a path is absolute, or "{ANY}", not {_shown(relative)}')
+        raise UsageError(f'{where}: "log_dirs": a path must be absolute or "{ANY}", not {_shown(relative)}')
     return tuple(value)
 
 

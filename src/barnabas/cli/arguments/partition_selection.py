@@ -19,14 +19,14 @@ Topics = list[tuple[str, list[int] | None]]
 
 
 def parse_topics(texts: Iterable[str] | None) -> Topics:
-    """``orders`` or ``orders:0,2``. Raises UsageError."""
+    """Parse ``orders`` or ``orders:0,2``. Raises UsageError."""
     found: Topics = []
     for text in texts or ():
         name, colon, partitions = text.partition(":")
         try:
             found.append((name, [int(part) for part in partitions.split(",")] if colon else None))
         except ValueError:
-            raise UsageError(f"--topic {text}: partitions are written as in {name}:0,2") from None
+            raise UsageError(f"--topic {text}: write partitions as in {name}:0,2") from None
     return found
 
 
@@ -39,7 +39,7 @@ def is_meant(partition: TopicPartition, topics: Topics) -> bool:
 async def meant_partitions(
     admin: AdminClient, topics: Topics, committed: Iterable[TopicPartition], *, all_topics: bool
 ) -> list[TopicPartition]:
-    """Those that are named; with ``all_topics`` those that the group has offsets of. Raises UnknownName."""
+    """The named partitions; with ``all_topics``, those with committed offsets. Raises UnknownName."""
     if all_topics:
         return sorted(committed)
     whole = [name for name, partitions in topics if partitions is None]
@@ -49,7 +49,7 @@ async def meant_partitions(
         for name in described.errors:
             known = [each.name async for each in admin.list_topics(include_internal=True)]
             near = nearest(str(name), known)
-            raise UnknownName(str(name), "there is no topic of this name that you may see", near)
+            raise UnknownName(str(name), "no topic of this name exists, or you may not see it", near)
         counts = {topic.name: len(topic.partitions) for topic in described.values.values()}
     return sorted(
         {
@@ -66,7 +66,7 @@ def broker_ids(text: str | None, option: str) -> tuple[int, ...] | None:
     try:
         found = tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise UsageError(f"{option} {text}: write ids of brokers with commas between, as in 1,2") from None
+        raise UsageError(f"{option} {text}: write broker ids separated by commas, for example 1,2") from None
     if len(set(found)) < len(found):
-        raise UsageError(f"{option} {text}: a broker is there twice")
+        raise UsageError(f"{option} {text}: a broker is listed twice")
     return found

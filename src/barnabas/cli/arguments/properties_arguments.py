@@ -11,11 +11,11 @@ __all__ = ["UsageError", "parse_arguments"]
 
 
 class UsageError(Exception):
-    """An argument can't be meant; the message says what can."""
+    """An argument is invalid. The message says what is valid."""
 
 
 def parse_arguments(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The file, if any, and the overrides in their order; raises UsageError."""
+    """The file, if any, and the overrides in order. Raises UsageError."""
     path: str | None = None
     overrides: list[str] = []
     rest = iter(arguments)
@@ -28,9 +28,9 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
         elif argument.startswith("--override="):
             overrides.append(argument.removeprefix("--override="))
         elif argument.startswith("-"):
-            raise UsageError(f"{argument} is not an option: there are --override key=value and --help")
+            raise UsageError(f"{argument} is not an option: the options are --override key=value and --help")
         elif path is not None:
-            raise UsageError(f"{argument}: only one file can be given, and {path} is one already")
+            raise UsageError(f"{argument}: give only one file; {path} is already given")
         else:
             path = argument
     return path, overrides

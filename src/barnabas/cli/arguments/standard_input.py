@@ -7,11 +7,11 @@ import sys
 __all__ = ["STANDARD_INPUT", "read_file"]
 
 STANDARD_INPUT = "/dev/stdin"
-"""What ``-`` becomes on a command line, where it looks like an option."""
+"""The path that replaces ``-`` on a command line, where ``-`` would look like an option."""
 
 
 def read_file(path: str) -> str:
-    """Raises OSError, UnicodeDecodeError."""
+    """Read a file, or the standard input. Raises OSError, UnicodeDecodeError."""
     if path in ("-", STANDARD_INPUT):
         return sys.stdin.read()
     with open(path, encoding="utf-8") as file:

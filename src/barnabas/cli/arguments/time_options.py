@@ -15,7 +15,7 @@ _DURATION = re.compile(
 
 
 def parse_datetime(text: str, option: str = "--to-datetime") -> int:
-    """Milliseconds since 1970. Without a zone it is UTC, as in Kafka's tool. Raises UsageError."""
+    """Milliseconds since 1970. A time without a zone is UTC, as in Kafka's tool. Raises UsageError."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which topics are meant on a command line, and what to say about those that are not there."""
+"""Select the topics that a command line names, and report those that do not exist."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 def require_topics(topics: Sequence[str] | None) -> list[str]:
-    """At least one name, each once. Raises UsageError, also for what no topic may be called."""
+    """Require at least one valid topic name, without duplicates. Raises UsageError."""
     if not topics:
-        raise UsageError("which topic? Give its name, or --topic with it")
+        raise UsageError("no topic given: give its name, as an argument or with --topic")
     for name in topics:
         problem = topic_name_problem(name)
         if problem is not None:
@@ -44,21 +44,21 @@ def require_topics(topics: Sequence[str] | None) -> list[str]:
 
 
 def parse_assignment(text: str) -> list[list[int]]:
-    """``1:2,2:3``: the brokers of each partition. Raises UsageError."""
+    """Parse ``1:2,2:3``, the brokers of each partition. Raises UsageError."""
     try:
         return [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]
     except ValueError:
         raise UsageError(
-            f"--replica-assignment {text}: write the brokers of each partition as in 1:2,2:3 (two partitions)"
+            f"--replica-assignment {text}: write the brokers of each partition as in 1:2,2:3 (for two partitions)"
         ) from None
 
 
 def parse_partitions(text: str) -> list[int]:
-    """``0,2,5``. Raises UsageError."""
+    """Parse ``0,2,5``. Raises UsageError."""
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise UsageError(f"{text}: partitions are written as numbers with commas between, as in 0,2") from None
+        raise UsageError(f"{text}: write partitions as numbers separated by commas, for example 0,2") from None
 
 
 async def topic_names(admin: AdminClient) -> list[str]:
@@ -68,9 +68,9 @@ async def topic_names(admin: AdminClient) -> list[str]:
 async def select_topics(
     admin: AdminClient, wanted: Sequence[str] | None, *, include_internal: bool = True
 ) -> list[TopicListing]:
-    """The topics that are named, or match; without names, all.
+    """The named topics, or those that match; without names, all.
 
-    Raises UsageError for an expression that is none, UnknownName for a name that is not there.
+    Raises UsageError for an invalid expression, UnknownName for a name that does not exist.
     """
     known = [each async for each in admin.list_topics(include_internal=True)]
     if not wanted:
@@ -83,7 +83,7 @@ async def select_topics(
             continue
         matching = _matching(text, known)
         if not matching and topic_name_problem(text) is None:
-            raise UnknownName(text, "there is no topic of this name that you may see", nearest(text, by_name))
+            raise UnknownName(text, "no topic of this name exists, or you may not see it", nearest(text, by_name))
         chosen |= {each.name: each for each in matching if include_internal or not each.is_internal}
     return list(chosen.values())
 
@@ -91,7 +91,7 @@ async def select_topics(
 async def topic_problems(
     admin: AdminClient, errors: Mapping[Any, AdminError], right: str, *, if_exists: bool = False
 ) -> tuple[list[Problem], list[str]]:
-    """What failed, with the nearest name for topics that are not there; and notes about those passed over."""
+    """Problems, with the nearest name for unknown topics; and notes about skipped topics."""
     missing = [item for item, error in errors.items() if error.code in _UNKNOWN]
     if if_exists:
         left = {item: error for item, error in errors.items() if item not in missing}
@@ -116,5 +116,5 @@ def _matching(text: str, known: Sequence[TopicListing]) -> list[TopicListing]:
     try:
         pattern = re.compile(text.replace(",", "|"))
     except re.error as error:
-        raise UsageError(f"{text}: neither a topic's name nor a regular expression: {error}") from error
+        raise UsageError(f"{text}: neither a topic name nor a valid regular expression: {error}") from error
     return [each for each in known if pattern.fullmatch(each.name)]

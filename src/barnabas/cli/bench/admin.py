@@ -1,8 +1,8 @@
-"""``barnabas bench admin``: requests of an operator's tools, many at once; what they make is removed again.
+"""``barnabas bench admin``: the requests of admin tools, many at once. The run removes everything it creates.
 
-Everything has a name of its own that begins with the prefix and the run's id, and what is removed is named one by one:
-a topic or rule that this run did not make is never touched. Cleaning up is measured as well. It also comes after Ctrl-C
-and after an error; whoever interrupts it is told what is left.
+Every name begins with the prefix and the run's id, and topics and ACLs are removed one by one by name: the run never
+touches a topic or ACL of others. The cleanup is measured too. It also runs after Ctrl-C and after an error; when it is
+interrupted, the command lists what is left.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ OPERATIONS = {
     "create-acls": "ALTER on Cluster",
     "describe-acls": "DESCRIBE on Cluster",
 }
-"""In the order in which they run, and the right that each needs."""
+"""The operations in the order in which they run, and the right that each needs."""
 
 _CLEANUP = {"delete-acls": "ALTER on Cluster", "delete-topics": "DELETE on Topic:{prefix}"}
 _NEEDS_TOPICS = frozenset({"describe-topics", "describe-configs", "alter-configs"})
@@ -65,7 +65,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class AdminLoad:
-    """``requests`` of each operation, with ``items`` topics or rules in each."""
+    """``requests`` of each operation, with ``items`` topics or ACLs in each."""
 
     operations: Sequence[str]
     requests: int
@@ -103,7 +103,7 @@ class AdminLoad:
 
 @dataclass(slots=True)
 class Made:
-    """What may be there because of us: asked for, and not refused."""
+    """Topics and ACLs that may exist because of this run: requested, and not refused."""
 
     topics: dict[str, None] = field(default_factory=dict)
     rules: dict[AclBinding, None] = field(default_factory=dict)
@@ -115,10 +115,10 @@ def would_do(load: AdminLoad) -> Answer:
         sheet.add(name, f"{load.requests:,}", f"{load.items:,}")
     notes = [
         f"by {load.clients} clients at once",
-        f"{load.makes_topics:,} topics {load.scope}-* would be made and deleted again",
+        f"{load.makes_topics:,} topics {load.scope}-* would be created and deleted again",
     ]
     if load.makes_rules:
-        notes.append(f"{load.makes_rules:,} rules for User:{load.scope} would be added and removed again")
+        notes.append(f"{load.makes_rules:,} ACLs for User:{load.scope} would be added and removed again")
     document = {
         "dry_run": True,
         "operations": list(load.operations),
@@ -130,7 +130,7 @@ def would_do(load: AdminLoad) -> Answer:
 
 
 async def measure_admin(config: ClientConfig, load: AdminLoad, stop: asyncio.Event) -> Answer:
-    """Raises ClientError when nobody answers."""
+    """Raises ClientError when no node answers."""
     throttle, made = ThrottleStatistics(), Made()
     async with AsyncExitStack() as stack:
         admins = []
@@ -165,7 +165,7 @@ async def _measure_all(
 
 
 def _request(name: str, load: AdminLoad, made: Made) -> Callable[[AdminClient, int], Awaitable[int]]:
-    """What makes the request of a number, and gives how many items it had."""
+    """A function that sends the request with a number, and returns how many items it had."""
 
     def some_topics(index: int) -> list[str]:
         known = list(made.topics)
@@ -210,12 +210,12 @@ async def _create(load: AdminLoad, admin: AdminClient, made: Made, names: list[s
 
 
 async def _set_up(load: AdminLoad, admin: AdminClient, made: Made) -> None:
-    """Topics for operations that need some, when making them is not measured."""
+    """Create topics for operations that need some, when creating them is not measured."""
     await _create(load, admin, made, [load.topic(index) for index in range(load.makes_topics)])
 
 
 async def _until_shown(admin: AdminClient, names: list[str]) -> None:
-    """A broker learns of new topics a little later than the controller."""
+    """Wait until the broker has the new topics, which takes a moment longer than on the controller."""
     loop = asyncio.get_running_loop()
     end = loop.time() + _VISIBLE_WITHIN_S
     while names and loop.time() < end:
@@ -225,7 +225,7 @@ async def _until_shown(admin: AdminClient, names: list[str]) -> None:
 
 
 def _all_of(results: Results[Any, Any]) -> int:
-    """How many there were. Raises the first error."""
+    """Return the number of results. Raises the first error."""
     for error in results.errors.values():
         raise error
     return len(results.values)
@@ -237,7 +237,7 @@ def _all_of(results: Results[Any, Any]) -> int:
 async def _clean_up(
     load: AdminLoad, admins: Sequence[AdminClient], made: Made, figures: list[Figures]
 ) -> list[Problem]:
-    """Remove what was made. What could not be removed is told, also to whoever interrupts this."""
+    """Remove what was created, and report what could not be removed, also after an interrupt."""
     never = asyncio.Event()
     rules, topics = list(made.rules), list(made.topics)
 
@@ -274,7 +274,9 @@ async def _clean_up(
 
 
 async def _until_gone(load: AdminLoad, admin: AdminClient, made: Made) -> None:
-    """Nobody else has names of this run: what still shows is not deleted everywhere yet, or came after all."""
+    """Delete remaining topics: only this run uses these names, so a listed topic is not deleted everywhere yet, or was
+    created late.
+    """
     loop = asyncio.get_running_loop()
     end = loop.time() + _GONE_WITHIN_S
     try:
@@ -286,16 +288,16 @@ async def _until_gone(load: AdminLoad, admin: AdminClient, made: Made) -> None:
             await asyncio.sleep(_LOOK_EVERY_S)
             await admin.delete_topics(shown)
     except (AdminError, ClientError):
-        return  # What could not be deleted is known already.
+        return  # The caller knows already which topics could not be deleted.
 
 
 def _left_behind(load: AdminLoad, made: Made) -> list[Problem]:
     problems = []
     if made.topics:
         text = f"{len(made.topics)} topics could not be deleted: {_some(made.topics)}"
-        problems.append(Problem(text, advice=f"'barnabas topics list \"{load.scope}-.*\"' shows those that are left"))
+        problems.append(Problem(text, advice=f"'barnabas topics list \"{load.scope}-.*\"' lists them"))
     if made.rules:
-        text = f"{len(made.rules)} rules could not be removed, for User:{load.scope}"
+        text = f"{len(made.rules)} ACLs of User:{load.scope} could not be removed"
         problems.append(Problem(text, advice=f"'barnabas acls remove --principal User:{load.scope}' removes them"))
     return problems
 
@@ -309,7 +311,7 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _is_without_authorizer(figures: Figures) -> bool:
-    """A cluster without an authorizer has no rules; everything else can be measured there."""
+    """A cluster without an authorizer has no ACLs; everything else can be measured there."""
     failure = figures.failure
     return (
         figures.what in _NEEDS_RULES
@@ -329,7 +331,7 @@ def _answer(load: AdminLoad, figures: Sequence[Figures], throttle: ThrottleStati
                 number(rate(each.items, each.elapsed_s)), *latency_cells(each.latencies),
             )  # fmt: skip
         if _is_without_authorizer(each):
-            notes.append(f"{each.what}: left out, because the cluster has no authorizer (authorizer.class.name)")
+            notes.append(f"{each.what}: skipped, because the cluster has no authorizer (authorizer.class.name)")
         elif each.failure is not None:
             problems.append(_problem(load, each))
     document = {

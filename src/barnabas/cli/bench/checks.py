@@ -1,4 +1,4 @@
-"""Numbers on the command line that can't be meant. Each raises UsageError."""
+"""Checks of numbers on the command line."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["at_least", "check_record_size", "check_throughput"]
 def check_throughput(throughput: float, otherwise: str) -> None:
     """Raises UsageError."""
     if throughput == 0 or throughput < -1 or not throughput < float("inf"):
-        raise UsageError(f"--throughput {throughput:g}: records a second, or -1 for {otherwise}")
+        raise UsageError(f"--throughput {throughput:g}: give records per second, or -1 for {otherwise}")
 
 
 def check_record_size(size: int, limit: int) -> None:
-    """Raises UsageError for a record that no request can hold."""
+    """Raises UsageError for a record larger than a request."""
     from barnabas.clients.producer.batch import record_size_max
     from barnabas.protocol.record_batch import BATCH_HEADER_SIZE
 
@@ -26,7 +26,7 @@ def check_record_size(size: int, limit: int) -> None:
 
 
 def at_least(least: int, **values: int) -> None:
-    """Raises UsageError for options that are smaller."""
+    """Raises UsageError for options smaller than ``least``."""
     for name, value in values.items():
         if value < least:
             raise UsageError(f"--{name.replace('_', '-')} {value}: it must be at least {least}")

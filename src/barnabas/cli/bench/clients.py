@@ -1,4 +1,4 @@
-"""Requests of several clients at once, each with connections of its own and one request after the other."""
+"""Requests of several concurrent clients, each with its own connections and one request at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GRACE_S = 10.0
 
 @dataclass(slots=True)
 class Figures:
-    """Of one kind of request. ``failure`` ended it."""
+    """Results of one kind of request. ``failure`` ended the run."""
 
     what: str
     requests: int = 0
@@ -52,9 +52,9 @@ class Figures:
 async def measure_requests(
     what: str, count: int, clients: Sequence[T], ask: Callable[[T, int], Awaitable[int]], stop: asyncio.Event
 ) -> Figures:
-    """``ask`` makes the request of a number (from 0) and gives how many items it had. The first error ends all.
+    """``ask`` sends the request with a number (from 0) and returns how many items it had. The first error ends the run.
 
-    After a stop each client still waits for its answer, because what is under way could be done later than all else.
+    After a stop each client still waits for its response: a request in flight could take effect after everything else.
     """
     loop = asyncio.get_running_loop()
     figures = Figures(what)
@@ -82,7 +82,7 @@ async def measure_requests(
 
 
 class WatchedConnection:
-    """A connection that keeps the times at which a node wants to be left alone, and tells of them (KIP-219)."""
+    """A connection that obeys the throttle times of a node, and reports them (KIP-219)."""
 
     def __init__(self, connection: NodeConnection, throttle: ThrottleStatistics) -> None:
         self.connection = connection
@@ -138,7 +138,7 @@ class WatchedConnection:
 
 
 class WatchedNetwork:
-    """A ``NetworkClient`` whose connections are watched."""
+    """A ``NetworkClient`` that records the throttle times of its connections."""
 
     def __init__(self, network: NetworkClient, throttle: ThrottleStatistics) -> None:
         self._network = network

@@ -21,8 +21,8 @@ __all__ = ["app", "main"]
 
 app = cluster_app(
     "bench",
-    "Measure any Kafka cluster over the wire: how fast it takes and gives records, and how long it takes to answer.\n\n"
-    "Ctrl-C ends a measurement and prints what was measured so far; the exit status is 130 then. "
+    "Measure any Kafka cluster over the network: throughput of records, and latency of requests.\n\n"
+    "Ctrl-C ends a measurement and prints the results so far, with exit status 130. "
     "MB are 1024 * 1024 bytes, as in Kafka's own tools.",
 )
 main = main_of(app)
@@ -46,10 +46,11 @@ def produce(
     new_topic: NewTopicOptions | None = None,
     options: RecordOptions | None = None,
 ) -> int:
-    """Write records to a topic, and tell how many a second and how long until each was acknowledged.
+    """Write records to a topic, and measure throughput and the latency of acknowledgements.
 
-    As kafka-producer-perf-test. A record's latency counts from when it was due, so that a cluster that stalls shows in
-    all records of that time. Without --throughput that is when the producer took it into its buffer (buffer.memory).
+    Works like kafka-producer-perf-test. Latency counts from the time at which a record is due, so a stall of the
+    cluster shows in all records of that time. Without --throughput, a record is due when the producer's buffer
+    (buffer.memory) accepts it.
 
     For example:
 
@@ -63,36 +64,36 @@ def produce(
     topic
         The topic to write to.
     num_records
-        How many records.
+        Number of records.
     record_size
-        Bytes of each record's value, random letters. 1000 if there is no --payload-file.
+        Size of each record's value in bytes, random letters. Default without --payload-file: 1000.
     throughput
-        Records a second; -1 for as many as the cluster takes.
+        Records per second; -1 for as fast as the cluster accepts them.
     payload_file
-        A file with values, one of which is drawn at random for each record.
+        A file of values. Each record has one of them, chosen at random.
     payload_delimiter
-        What stands between the values of the file.
+        The separator between the values of the file.
     warmup_records
-        So many records come before what is measured, and are not counted.
+        Number of records that are written before the measurement begins, and not counted.
     acks
-        Who has to have a record before it counts: all replicas in sync, the leader (1), nobody (0).
+        Which replicas must acknowledge a record: all in sync, the leader (1), none (0).
     batch_size
-        Bytes of a batch at most (batch.size).
+        Largest size of a batch in bytes (batch.size).
     linger_ms
         How long a batch waits for more records (linger.ms).
     compression_type
-        How batches are compressed.
+        Compression of batches.
     dry_run
-        Look whether the topic can be written to and say what would be done, and write nothing.
+        Check that the topic can be written to and show what would be done, without writing.
     """
     options, new_topic = options or RecordOptions(), new_topic or NewTopicOptions()
     check_topic(topic)
     new_topic.check()
     at_least(1, num_records=num_records)
     at_least(0, warmup_records=warmup_records, record_size=record_size or 0)
-    check_throughput(throughput, "as many as the cluster takes")
+    check_throughput(throughput, "as fast as the cluster accepts them")
     if payload_file is not None and record_size is not None:
-        raise UsageError("--payload-file and --record-size: the file says how large the records are; give only one")
+        raise UsageError("--payload-file and --record-size: the file determines the record size; give only one of them")
     from barnabas.cli.bench.payloads import RandomPayloads, read_payloads
     from barnabas.clients.errors import InvalidClientConfig
     from barnabas.clients.producer.config import PRODUCER_PROPERTIES, producer_config
@@ -122,7 +123,7 @@ def produce(
         )
         notes = await new_topic.made(config, topic, dry_run=dry_run)
         if dry_run:
-            rate = "as fast as the cluster takes them" if load.rate is None else f"{load.rate:g} a second"
+            rate = "as fast as the cluster accepts them" if load.rate is None else f"{load.rate:g} a second"
             answer = await would_write(config, topic, load.count, rate, is_new=bool(notes))
         else:
             answer = await measure_produce(config, settings, load, stop)
@@ -144,10 +145,10 @@ def consume(
     timeout_ms: int = 10_000,
     options: RecordOptions | None = None,
 ) -> int:
-    """Read records of a topic, all partitions from the beginning, and tell how many a second.
+    """Read records of all partitions of a topic, from the beginning, and measure throughput.
 
-    As kafka-consumer-perf-test, without a group: nothing is committed, and no group is left behind. MB are keys and
-    values; latencies are those of the fetch requests that brought something.
+    Works like kafka-consumer-perf-test, but without a group: it commits no offsets and leaves no group behind. MB count
+    keys and values; latencies are those of fetch requests that returned records.
 
     For example:
 
@@ -161,23 +162,23 @@ def consume(
     topic
         The topic to read.
     num_records
-        How many records; the answer that brings the last one is counted in full. Without it, all that are there.
+        Number of records; the response with the last one is counted in full. Default: all existing records.
     from_latest
-        Only records that come from now on.
+        Only records written from now on.
     fetch_size
-        Bytes of one partition in an answer (max.partition.fetch.bytes).
+        Bytes per partition in a response (max.partition.fetch.bytes).
     fetch_max_bytes
-        Bytes of an answer (fetch.max.bytes).
+        Bytes per response (fetch.max.bytes).
     fetch_max_wait_ms
         How long a broker waits for records (fetch.max.wait.ms).
     timeout_ms
-        How long it may take until the next record comes. Then it ends, with exit status 1 if records are missing.
+        Longest wait for the next record. Then the run ends, with exit status 1 if records are missing.
     """
     options = options or RecordOptions()
     check_topic(topic)
     at_least(1, num_records=1 if num_records is None else num_records, timeout_ms=timeout_ms)
     if from_latest and num_records is None:
-        raise UsageError("--from-latest needs --num-records: there is no end to what may come")
+        raise UsageError("--from-latest needs --num-records: new records have no last one")
     from barnabas.clients.consumer.config import CONSUMER_PROPERTIES, consumer_config
     from barnabas.clients.errors import InvalidClientConfig
 
@@ -214,10 +215,10 @@ def end_to_end(
     new_topic: NewTopicOptions | None = None,
     options: RecordOptions | None = None,
 ) -> int:
-    """Write records and read them back, and tell how long each was on its way.
+    """Write records, read them back, and measure the latency of each.
 
-    One record goes when the one before it has come, as with Kafka's EndToEndLatency; with --throughput they go at that
-    rate, whether or not those before them have come. Others may use the topic meanwhile.
+    Each record is sent after the previous one has arrived, as in Kafka's EndToEndLatency. With --throughput, records
+    are sent at that rate instead. Other clients may use the topic at the same time.
 
     For example:
 
@@ -230,19 +231,19 @@ def end_to_end(
     topic
         The topic to write to and to read.
     num_records
-        How many records.
+        Number of records.
     record_size
-        Bytes of each record's value, at least 16.
+        Size of each record's value in bytes, at least 16.
     throughput
-        Records a second; -1 for one after the other.
+        Records per second; -1 for one after the other.
     acks
-        Who has to have a record before it is acknowledged: all replicas in sync, the leader (1), nobody (0).
+        Which replicas must acknowledge a record: all in sync, the leader (1), none (0).
     warmup_records
-        So many records come before, and are not counted.
+        Number of records that are sent before the measurement begins, and not counted.
     timeout_ms
-        How long a record may be on its way. Then it ends, with exit status 1.
+        Longest wait for a record. Then the run ends, with exit status 1.
     dry_run
-        Look whether the topic is there and say what would be done, and write nothing.
+        Check that the topic exists and show what would be done, without writing.
     """
     options, new_topic = options or RecordOptions(), new_topic or NewTopicOptions()
     check_topic(topic)
@@ -299,10 +300,10 @@ def admin(
     dry_run: Flag = False,
     options: BenchOptions | None = None,
 ) -> int:
-    """Send the requests of an operator's tools, many at once, and tell how long each took.
+    """Send requests of admin tools, many at once, and measure the latency of each.
 
-    It makes topics and access rules, all with names that begin with the prefix and an id of this run, and removes
-    exactly these at the end, also after Ctrl-C; that is measured as well. A cluster without an authorizer has no rules.
+    The run creates topics and ACLs whose names begin with the prefix and an id of the run. At the end, also after
+    Ctrl-C, it removes exactly these, and measures that too. On a cluster without an authorizer it skips ACLs.
 
     For example:
 
@@ -314,30 +315,32 @@ def admin(
     Parameters
     ----------
     operation
-        Which requests, all of them by default. May be repeated.
+        The operation to measure. Default: all. May be repeated.
     num_requests
-        How many requests of each.
+        Number of requests of each operation.
     clients
-        How many clients at once, each with one request after the other.
+        Number of concurrent clients, each with one request at a time.
     items_per_request
-        Topics or rules in a request.
+        Number of topics or ACLs per request.
     prefix
-        What the names of all that is made begin with.
+        Prefix of the names of all created topics and ACLs.
     partitions
-        Of each topic that is made.
+        Number of partitions of each created topic.
     replication_factor
-        Of each topic that is made; without it, the cluster's default.replication.factor.
+        Replication factor of each created topic. Default: default.replication.factor of the cluster.
     yes
-        Do it. Without it or --dry-run nothing is done.
+        Confirm the changes. Without --yes or --dry-run the command refuses to run.
     dry_run
-        Say what would be made and removed, and do nothing.
+        Show what would be created and removed, without changing anything.
     """
     options = options or BenchOptions()
     at_least(1, num_requests=num_requests, clients=clients, items_per_request=items_per_request, partitions=partitions)
     at_least(1, replication_factor=1 if replication_factor is None else replication_factor)
     check_topic(f"{prefix}-00000000-0", option="--prefix", given=prefix)
     if not yes and not dry_run:
-        raise UsageError("this makes topics and rules and removes them again: give --yes, or --dry-run to see which")
+        raise UsageError(
+            "this creates topics and ACLs and removes them again: give --yes to run it, or --dry-run to see which"
+        )
 
     async def work(config: ClientConfig, stop: asyncio.Event) -> Answer:
         from barnabas.cli.bench.admin import OPERATIONS, AdminLoad, measure_admin, would_do
@@ -358,9 +361,9 @@ def admin(
 
 @app.command
 def connections(*, num_connections: int = 1000, clients: int = 4, options: BenchOptions | None = None) -> int:
-    """Open connections, log in, close them, and tell how many a second.
+    """Open connections, authenticate, close them, and measure the rate.
 
-    A connection counts when TLS, the exchange of versions and the login are done, as --command-config asks for them.
+    A connection counts when TLS, ApiVersions and authentication are complete, as --command-config configures them.
 
     For example:
 
@@ -370,9 +373,9 @@ def connections(*, num_connections: int = 1000, clients: int = 4, options: Bench
     Parameters
     ----------
     num_connections
-        How many connections in all.
+        Number of connections in all.
     clients
-        How many are being opened at once.
+        Number of connections that are opened at once.
     """
     at_least(1, num_connections=num_connections, clients=clients)
 
@@ -386,9 +389,9 @@ def connections(*, num_connections: int = 1000, clients: int = 4, options: Bench
 
 @app.command
 def api_versions(*, num_requests: int = 10_000, connections: int = 4, options: BenchOptions | None = None) -> int:
-    """Ask for the supported versions again and again: round trips that cost a broker next to nothing.
+    """Measure round trips of ApiVersions, which costs a broker almost no work.
 
-    What is left is the network, TLS, and the way of a request through the broker.
+    The result is the cost of the network, of TLS, and of a request's path through the broker.
 
     For example:
 
@@ -398,9 +401,9 @@ def api_versions(*, num_requests: int = 10_000, connections: int = 4, options: B
     Parameters
     ----------
     num_requests
-        How many requests in all.
+        Number of requests in all.
     connections
-        How many connections, each with one request after the other.
+        Number of connections, each with one request at a time.
     """
     at_least(1, num_requests=num_requests, connections=connections)
 

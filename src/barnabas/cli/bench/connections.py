@@ -1,4 +1,4 @@
-"""``barnabas bench connections`` and ``barnabas bench api-versions``: what a connection and a round trip cost."""
+"""``barnabas bench connections`` and ``barnabas bench api-versions``: the cost of a connection and of a round trip."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["measure_api_versions", "measure_connections"]
 
 
 async def measure_connections(config: ClientConfig, count: int, at_once: int, stop: asyncio.Event) -> Answer:
-    """Open and close: TCP, TLS if there is any, versions, and the login if there is one."""
+    """Open and close a connection: TCP, TLS if configured, ApiVersions, and authentication if configured."""
 
     async def open_one(network: NetworkClient, index: int) -> int:
         connection = await network.connect()
@@ -37,7 +37,7 @@ async def measure_connections(config: ClientConfig, count: int, at_once: int, st
 
 
 async def measure_api_versions(config: ClientConfig, count: int, connections: int, stop: asyncio.Event) -> Answer:
-    """Raises ClientError when nobody answers."""
+    """Raises ClientError when no node answers."""
     request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=__version__)
 
     async def ask(connection: NodeConnection, index: int) -> int:

@@ -1,4 +1,4 @@
-"""``barnabas bench consume``: read records of a topic as fast as they come."""
+"""``barnabas bench consume``: read records of a topic as fast as possible."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LOOK_EVERY_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ConsumeLoad:
-    """``count`` None is all that is there at the beginning. ``patience_s`` is how long nothing may come."""
+    """``count`` None means all records that exist at the start. ``patience_s`` is the longest wait for a record."""
 
     topic: str
     count: int | None
@@ -80,7 +80,7 @@ class Received:
 async def listed_offsets(
     config: ClientConfig, metadata: TopicMetadata, spec: OffsetSpec, *, read_committed: bool = False
 ) -> dict[int, int]:
-    """The offset of each partition. Raises AdminError for the first that has none, ClientError."""
+    """The offset of each partition. Raises AdminError for the first partition without one, ClientError."""
     isolation = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
     async with AdminClient(config=config) as admin:
         wanted = {TopicPartition(metadata.name, each): spec for each in metadata.partitions}
@@ -93,7 +93,7 @@ async def listed_offsets(
 async def measure_consume(
     config: ClientConfig, settings: ConsumerConfig, load: ConsumeLoad, stop: asyncio.Event
 ) -> Answer:
-    """Raises AdminError or ClientError when it can't even begin."""
+    """Raises AdminError or ClientError when it can't start."""
     loop = asyncio.get_running_loop()
     async with NetworkClient(config) as network:
         source = TopicMetadataSource(network, load.topic)
@@ -118,7 +118,7 @@ async def measure_consume(
 
 
 async def _until_enough(fetcher: Fetcher, received: Received, patience_s: float) -> None:
-    """Ends when there are enough, when all is read, when something failed, or when nothing comes for too long."""
+    """Ends when enough records or all records are read, on an error, or when no record arrives in time."""
     loop = asyncio.get_running_loop()
     while not (received.enough.is_set() or fetcher.finished.is_set()):
         if loop.time() - (received.last_at or received.began_at) > patience_s:
@@ -157,9 +157,9 @@ def _answer(load: ConsumeLoad, received: Received, fetcher: Fetcher, *, has_stop
         wanted = "all" if load.count is None else f"{load.count:,}"
         problems.append(
             Problem(
-                f"{wanted} records were wanted, {received.records:,} came, and nothing more for {load.patience_s:g} s",
+                f"received {received.records:,} of {wanted} records, then none for {load.patience_s:g} s",
                 load.topic,
-                advice="without --num-records all that is there is read; --timeout-ms waits longer for more",
+                advice="omit --num-records to read only existing records; a larger --timeout-ms waits longer",
             )
         )
     elif not received.records:

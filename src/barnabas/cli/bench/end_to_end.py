@@ -1,8 +1,8 @@
-"""``barnabas bench end-to-end``: how long a record takes from one who writes to one who reads.
+"""``barnabas bench end-to-end``: how long a record takes from producer to consumer.
 
-Writer and reader have connections of their own, because a broker answers a connection's requests one after the other
-and a fetch that waits would hold up what it waits for. A record carries the mark of this run and a number, so that
-others may use the topic meanwhile.
+Producer and consumer have separate connections: a broker answers the requests of a connection in order, so a waiting
+fetch would delay the record that it waits for. A record carries the mark of the run and a number, so that other clients
+may use the topic at the same time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NAP_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class EndToEndLoad:
-    """Without a ``rate`` one record goes when the one before it has come."""
+    """Without a ``rate``, each record is sent after the previous one has arrived."""
 
     topic: str
     count: int
@@ -61,7 +61,7 @@ class EndToEndLoad:
 
 @dataclass(slots=True)
 class Trips:
-    """What is on its way, and how long the others took. The first ``warmup`` are not counted."""
+    """Records in flight, and latencies of the others. The first ``warmup`` records are not counted."""
 
     mark: bytes
     warmup: int
@@ -69,7 +69,7 @@ class Trips:
     arrived: int = 0
     acknowledged_early: int = 0
     again: int = 0
-    """Records that came more than once."""
+    """Records that arrived more than once."""
     last_at: float = 0.0
     latencies: LatencyHistogram = field(default_factory=LatencyHistogram)
     acknowledged: LatencyHistogram = field(default_factory=LatencyHistogram)
@@ -107,7 +107,7 @@ class Trips:
 async def measure_end_to_end(
     config: ClientConfig, produced: ProducerConfig, consumed: ConsumerConfig, load: EndToEndLoad, stop: asyncio.Event
 ) -> Answer:
-    """Raises AdminError or ClientError when it can't even begin."""
+    """Raises AdminError or ClientError when it can't start."""
     trips = Trips(os.urandom(8), load.warmup)
     async with (
         NetworkClient(config) as reading,
@@ -129,7 +129,7 @@ async def measure_end_to_end(
 
 
 async def _trips(producer: TopicProducer, fetcher: Fetcher, trips: Trips, load: EndToEndLoad) -> None:
-    """Send, and wait until all have come, something failed, or nothing comes for too long."""
+    """Send, and wait until all records have arrived, an error, or no record arrives in time."""
     loop = asyncio.get_running_loop()
     pacer = Pacer(load.rate, loop.time())
     total = load.count + load.warmup
@@ -179,7 +179,7 @@ def _answer(
     }
     notes = [*throttle_notes(producer.statistics), *throttle_notes(fetcher.statistics)]
     if trips.again:
-        notes.append(f"{trips.again} records came more than once")
+        notes.append(f"{trips.again} records arrived more than once")
     problems = []
     for failure, right in ((producer.failure, "WRITE"), (fetcher.failure, "READ")):
         if failure is not None:
@@ -187,9 +187,9 @@ def _answer(
     if trips.sent_at and not has_stopped and not problems:
         problems.append(
             Problem(
-                f"{len(trips.sent_at):,} records did not come, and nothing else for {load.patience_s:g} s",
+                f"{len(trips.sent_at):,} records did not arrive, and no other record for {load.patience_s:g} s",
                 load.topic,
-                advice="--timeout-ms waits longer for more",
+                advice="a larger --timeout-ms waits longer",
             )
         )
     return Answer(document, [sheet] if sheet.rows else [], notes, problems)

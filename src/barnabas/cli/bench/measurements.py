@@ -1,4 +1,4 @@
-"""What was measured, in words and numbers: the same names for every verb of ``barnabas bench``.
+"""Results in words and numbers, with the same names for every verb of ``barnabas bench``.
 
 MB are 1024 * 1024 bytes, as in Kafka's own tools. Durations in a document are milliseconds.
 """
@@ -37,7 +37,7 @@ def latency_document(latencies: LatencyHistogram) -> dict[str, float]:
 
 
 def latency_cells(latencies: LatencyHistogram) -> list[str]:
-    """In the order of ``LATENCY_COLUMNS``."""
+    """Latencies in the order of ``LATENCY_COLUMNS``."""
     return [f"{value:.2f}" if value < 10 else f"{value:.1f}" for value in latency_document(latencies).values()]
 
 
@@ -46,12 +46,12 @@ def megabytes(count: float) -> float:
 
 
 def rate(count: float, elapsed_s: float) -> float:
-    """In a second; 0 when nothing took any time."""
+    """Rate per second; 0 for a duration of 0."""
     return count / elapsed_s if elapsed_s > 0 else 0.0
 
 
 def number(value: float) -> str:
-    """With as many digits as mean something."""
+    """Format a number with its significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:,.2f}"
 
 
@@ -62,7 +62,7 @@ def one_row(columns: tuple[str, ...], cells: list[str]) -> Sheet:
 
 
 def volume(records: int, size: int, elapsed_s: float) -> dict[str, object]:
-    """How many records and bytes, and how fast."""
+    """Number of records and bytes, and rates."""
     return {
         "records": records,
         "bytes": size,
@@ -88,6 +88,6 @@ def throttle_notes(statistics: ThrottleStatistics) -> list[str]:
     if not statistics.throttled_responses:
         return []
     return [
-        f"throttled by a quota: {statistics.throttled_responses} answers, {statistics.throttle_s:.1f} s in all, at "
+        f"throttled by a quota: {statistics.throttled_responses} responses, {statistics.throttle_s:.1f} s in all, at "
         f"most {statistics.throttle_max_s:.1f} s; 'barnabas quotas list' shows the quotas"
     ]

@@ -1,7 +1,7 @@
-"""What the verbs of ``barnabas bench`` share: Kafka's client properties, and a measurement that can be stopped.
+"""Shared by the verbs of ``barnabas bench``: Kafka's client properties, and stopping a measurement.
 
-The first Ctrl-C (or SIGTERM) ends a measurement in order: what was measured so far is printed, what was made for it is
-removed, and the exit status is 130. The second one ends it at once.
+The first Ctrl-C (or SIGTERM) ends a measurement in order: the command prints the results so far, removes what it
+created, and exits with status 130. A second one ends it at once.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 __all__ = ["BenchOptions", "Measurement", "RecordOptions", "put", "stop_at_signals", "until_stopped", "usage_error"]
 
 Measurement = Callable[["ClientConfig", asyncio.Event], Awaitable[Answer]]
-"""Made of the settings and of what is set by Ctrl-C."""
+"""Called with the settings and the event that Ctrl-C sets."""
 
 
 @dataclass(kw_only=True)
 class BenchOptions(ClusterOptions):
-    """Which cluster, and how to answer."""
+    """Which cluster to contact, and the output format."""
 
     timeout: float | None = None
-    """Seconds for each question about topics and each admin request; a measurement as a whole has no limit."""
+    """Timeout of each metadata and admin request, in seconds. The measurement as a whole has no limit."""
 
     def measure(self, work: Measurement, *, right: str = "", advice: Mapping[ErrorCode, str] = ADVICE) -> int:
-        """The exit status. ``right`` is what the cluster wants to see, as in "WRITE on Topic:{item}"."""
+        """Run and return the exit status. ``right`` is the right that the verb needs, "WRITE on Topic:{item}"."""
         from barnabas.clients.admin.errors import AdminError
         from barnabas.clients.errors import ClientError
 
@@ -61,40 +61,42 @@ class BenchOptions(ClusterOptions):
         answer = asyncio.run(measured())
         answer.notes = [*config.warnings, *answer.notes]
         if interrupted:
-            answer.notes = [*answer.notes, "interrupted: this is what was measured until then"]
+            answer.notes = [*answer.notes, "interrupted: these are the results so far"]
         status = answer.give(running_command.get(), self.output)
         return INTERRUPTED if interrupted else status
 
 
 @dataclass(kw_only=True)
 class RecordOptions(BenchOptions):
-    """The same, for what writes and reads records."""
+    """The same options, for verbs that write and read records."""
 
     bootstrap_controller: Annotated[str | None, Parameter(show=False)] = None
-    """Refused: controllers take no records."""
+    """Refused: controllers serve no records."""
     command_property: Annotated[
         list[str] | None,
         Parameter(name=["--command-property", "--producer-props", "--consumer-props"], consume_multiple=True),
     ] = None
-    """Client properties as key=value, with Kafka's names. They win over those of the file. May be repeated."""
+    """Kafka client properties as key=value. They override the file. May be repeated."""
 
     def properties(self, own: Mapping[str, str | None], known: Collection[str]) -> dict[str, str]:
-        """Kafka's properties, of the file, then of the command line. ``own`` are those that have options.
+        """Kafka's properties of the file, overridden by those of the command line. ``own`` are those with options.
 
-        Raises UsageError for a name that is not ``known`` to the verb or to clients at all.
+        Raises UsageError for a name that is not ``known`` to the verb or to Kafka's clients.
         """
         given = self._given()
         for name, value in own.items():
             if value is not None and given.setdefault(name, value) != value:
-                raise UsageError(f"--command-property {name}={given[name]}: an option says {value}; give only one")
+                raise UsageError(
+                    f"--command-property {name}={given[name]}: an option sets it to {value}; give only one of them"
+                )
         _check_names(given, known)
         if self.bootstrap_controller:
-            raise UsageError("--bootstrap-controller: records go to brokers; give --bootstrap-server")
+            raise UsageError("--bootstrap-controller: controllers serve no records; give --bootstrap-server")
         return self._properties()[0] | given
 
     @property
     def source(self) -> str:
-        """Whose mistake a bad property is."""
+        """Where an invalid property comes from."""
         return self.command_config or "the command line"
 
     def _properties(self) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -107,7 +109,7 @@ class RecordOptions(BenchOptions):
         for pair in self.command_property or ():
             name, equals, value = pair.partition("=")
             if not equals or not name.strip():
-                raise UsageError(f"--command-property {pair}: a property is written key=value, as in linger.ms=0")
+                raise UsageError(f"--command-property {pair}: write a property as key=value, for example linger.ms=0")
             if name.strip() in found:
                 raise UsageError(f"--command-property {pair}: {name.strip()} is given twice")
             found[name.strip()] = value.strip()
@@ -120,13 +122,13 @@ def _check_names(given: Mapping[str, str], known: Collection[str]) -> None:
     for name in given:
         if name not in known and not is_client_property(name):
             near = nearest(name, known)
-            hint = f"did you mean {near}?" if near else "Kafka's clients have none of this name"
+            hint = f"did you mean {near}?" if near else "Kafka's clients have no such property"
             raise UsageError(f"--command-property {name}: {hint}")
 
 
 @contextmanager
 def stop_at_signals() -> Iterator[asyncio.Event]:
-    """An event that the first signal sets; from then on they do what they always do."""
+    """An event that the first signal sets. Further signals have their usual effect."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
@@ -134,7 +136,7 @@ def stop_at_signals() -> Iterator[asyncio.Event]:
     def stopped() -> None:
         stop.set()
         if sys.stderr.isatty():
-            sys.stderr.write("\nstopping; Ctrl-C once more ends it at once\n")
+            sys.stderr.write("\nstopping; press Ctrl-C again to end at once\n")
         for each in signals:
             loop.remove_signal_handler(each)
 
@@ -152,7 +154,7 @@ def stop_at_signals() -> Iterator[asyncio.Event]:
 
 
 async def until_stopped(work: Awaitable[object], stop: asyncio.Event, *, grace_s: float = 0) -> bool:
-    """True when the work ended. After a stop it has so many seconds more, then it is cancelled: False."""
+    """Return True when the work ended. After a stop it may take ``grace_s`` more, then it is cancelled: False."""
     task = asyncio.ensure_future(work)
     waiting = asyncio.ensure_future(stop.wait())
     try:
@@ -170,10 +172,10 @@ async def until_stopped(work: Awaitable[object], stop: asyncio.Event, *, grace_s
 
 
 def usage_error(error: InvalidClientConfig) -> UsageError:
-    """All that is wrong, in one line."""
+    """All errors, in one line."""
     return UsageError("; ".join(error.problems))
 
 
 def put(value: object) -> str | None:
-    """An option as the text of a property; None when it was not given."""
+    """An option as the text of a property; None when it is not given."""
     return None if value is None else str(value)

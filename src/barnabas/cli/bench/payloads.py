@@ -1,4 +1,4 @@
-"""The values of the records that a load is made of."""
+"""Values of the records of a load."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Payloads(Protocol):
 
 
 class RandomPayloads:
-    """Random letters A to Z, as kafka-producer-perf-test has them: no value repeats within four megabytes."""
+    """Random letters A to Z, as in kafka-producer-perf-test. No value repeats within four megabytes."""
 
     def __init__(self, size: int, seed: int = 0) -> None:
         self.next_size = self.largest = size
@@ -51,7 +51,7 @@ class RandomPayloads:
 
 
 class FilePayloads:
-    """Values of a file, drawn at random."""
+    """Values of a file, in random order."""
 
     def __init__(self, values: Sequence[bytes], seed: int = 0) -> None:
         self._values = values
@@ -73,7 +73,7 @@ class FilePayloads:
 
 
 def read_payloads(path: str, delimiter: str) -> FilePayloads:
-    """``delimiter`` may hold \\n and \\t as they are written. Raises UsageError."""
+    """``delimiter`` may contain the escapes \\n and \\t. Raises UsageError."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -81,8 +81,8 @@ def read_payloads(path: str, delimiter: str) -> FilePayloads:
         raise UsageError(f"--payload-file: can't read {path}: {error.strerror}") from error
     separator = delimiter.replace("\\n", "\n").replace("\\t", "\t").replace("\\0", "\0").encode()
     if not separator:
-        raise UsageError("--payload-delimiter must not be empty; \\n is a line")
+        raise UsageError("--payload-delimiter must not be empty; \\n means one value per line")
     values = [part for part in data.split(separator) if part]
     if not values:
-        raise UsageError(f"--payload-file: {path} has no payloads in it")
+        raise UsageError(f"--payload-file: {path} contains no values")
     return FilePayloads(values)

@@ -1,4 +1,4 @@
-"""``barnabas bench produce``: as many records as fast as wanted, and how long each took to be acknowledged."""
+"""``barnabas bench produce``: write records at a given rate, and measure how long each acknowledgement takes."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 __all__ = ["Delivered", "ProduceLoad", "make_records", "measure_produce", "would_write"]
 
 _TURN_BYTES = 64 * 1024
-"""After so much the event loop is given to others, who send it."""
+"""After this much the event loop runs other tasks, which send the records."""
 _NAP_S = 0.1
 _GRACE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class ProduceLoad:
-    """``rate`` is records a second, None for as many as the cluster takes."""
+    """``rate`` is records per second, None for as fast as the cluster accepts them."""
 
     topic: str
     count: int
@@ -55,7 +55,7 @@ class ProduceLoad:
 
 @dataclass(slots=True)
 class Delivered:
-    """What was acknowledged. The records of a warm-up are forgotten when it is over."""
+    """Acknowledged records. Those of the warm-up are dropped when it ends."""
 
     began_at: float
     warmup: int = 0
@@ -81,7 +81,7 @@ class Delivered:
 
 
 async def make_records(producer: TopicProducer, load: ProduceLoad) -> None:
-    """Give the producer its records when they are due; ends when it has all, or failed."""
+    """Give the producer the records when they are due. Ends when it has all, or on an error."""
     loop = asyncio.get_running_loop()
     pacer = Pacer(load.rate, loop.time())
     made = 0
@@ -110,7 +110,7 @@ async def make_records(producer: TopicProducer, load: ProduceLoad) -> None:
 async def measure_produce(
     config: ClientConfig, settings: ProducerConfig, load: ProduceLoad, stop: asyncio.Event
 ) -> Answer:
-    """Raises AdminError or ClientError when it can't even begin."""
+    """Raises AdminError or ClientError when it can't start."""
     loop = asyncio.get_running_loop()
     delivered = Delivered(loop.time(), load.warmup)
     async with (
@@ -121,7 +121,7 @@ async def measure_produce(
 
         def look() -> Progress:
             retried = producer.statistics.retried
-            said = f"again because of {', '.join(retried)}" if retried else ""
+            said = f"retries: {', '.join(retried)}" if retried else ""
             return Progress(delivered.records, delivered.size, said)
 
         async with live(f"produce to {load.topic}", load.count, look):
@@ -133,7 +133,7 @@ async def measure_produce(
 
 
 async def would_write(config: ClientConfig, topic: str, count: int, what: str, *, is_new: bool) -> Answer:
-    """The same questions that a run begins with; a topic that is to be made can't be asked for."""
+    """Make the checks with which a run begins, except for a topic that would be created."""
     text = f"{count:,} records would be written to {topic}, {what}"
     if not is_new:
         async with NetworkClient(config) as network:
@@ -164,9 +164,9 @@ def _answer(load: ProduceLoad, settings: ProducerConfig, delivered: Delivered, p
         reasons = ", ".join(f"{name} ({count})" for name, count in statistics.retried.items())
         notes.append(f"{statistics.retries} batches were sent again: {reasons}")
     if settings.idempotence is None and not producer.is_idempotent:
-        notes.append("the cluster has no idempotent producers: records may be there twice after an error")
+        notes.append("the cluster has no idempotent producers: an error can duplicate records")
     if producer.waiting:
-        notes.append(f"{producer.waiting:,} records were made and not acknowledged")
+        notes.append(f"{producer.waiting:,} records were created and not acknowledged")
     problems = []
     if producer.failure is not None:
         problems.append(problem_of(producer.failure, right=f"WRITE on Topic:{load.topic}", advice=ADVICE))

@@ -1,4 +1,4 @@
-"""A line on the terminal that lives while something is measured: how far it is, and how fast now. Elsewhere nothing."""
+"""A progress line on the terminal during a measurement: position and current rate. Without a terminal, nothing."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["Progress", "live"]
 
 _EVERY_S = 0.25
 _WINDOW = 8
-"""The rate is that of the last two seconds."""
+"""The current rate covers the last two seconds."""
 
 
 class Progress(NamedTuple):
-    """``total`` is None when nobody knows. ``said`` is what else is to be seen."""
+    """``total`` is None when unknown. ``said`` returns further text to show."""
 
     done: int
     size: int = 0
@@ -33,7 +33,7 @@ class Progress(NamedTuple):
 async def live(
     what: str, total: int | None, look: Callable[[], Progress], unit: str = "records"
 ) -> AsyncIterator[None]:
-    """The bar appears on a terminal, and is gone at the end."""
+    """The bar appears on a terminal only, and disappears at the end."""
     if not sys.stderr.isatty():
         yield
         return
@@ -60,7 +60,7 @@ async def live(
 
 
 def described(seen: list[tuple[float, Progress]], unit: str) -> str:
-    """The rates between the first and the last of these moments."""
+    """The rates between the first and the last sample."""
     (began_at, first), (now, last) = seen[0], seen[-1]
     elapsed = max(now - began_at, 1e-9)
     parts = [f"{number((last.done - first.done) / elapsed)} {unit}/s"]

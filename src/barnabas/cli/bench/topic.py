@@ -1,4 +1,4 @@
-"""The topic that a load goes to, made if somebody asks for it."""
+"""The topic of a load, created on request."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 __all__ = ["NewTopicOptions", "check_topic"]
 
 
-@Parameter(name="*", group=Group("A topic for it", sort_key=60))
+@Parameter(name="*", group=Group("Topic creation", sort_key=60))
 @dataclass(kw_only=True)
 class NewTopicOptions:
-    """Nothing is created unless --create-topic is given."""
+    """Options of the new topic. No topic is created without --create-topic."""
 
     create_topic: Flag = False
-    """Create the topic if it is not there. It stays afterwards."""
+    """Create the topic if it does not exist. It stays after the run."""
     partitions: int | None = None
-    """Of the new topic; without it, the cluster's num.partitions."""
+    """Number of partitions of the new topic. Default: num.partitions of the cluster."""
     replication_factor: int | None = None
-    """Of the new topic; without it, the cluster's default.replication.factor."""
+    """Replication factor of the new topic. Default: default.replication.factor of the cluster."""
     topic_config: list[str] | None = None
     """A setting of the new topic as key=value. May be repeated."""
 
@@ -38,13 +38,13 @@ class NewTopicOptions:
             if value is not None and value < 1:
                 raise UsageError(f"{option} {value}: it must be at least 1")
             if value is not None and not self.create_topic:
-                raise UsageError(f"{option} is for a new topic: give --create-topic with it")
+                raise UsageError(f"{option} applies to a new topic: give --create-topic too")
         if self.topic_config and not self.create_topic:
-            raise UsageError("--topic-config is for a new topic: give --create-topic with it")
+            raise UsageError("--topic-config applies to a new topic: give --create-topic too")
         parse_settings(self.topic_config)
 
     async def made(self, config: ClientConfig, topic: str, *, dry_run: bool = False) -> list[str]:
-        """What was done, as notes. Raises AdminError, ClientError."""
+        """Create the topic if requested, and return notes about it. Raises AdminError, ClientError."""
         if not self.create_topic:
             return []
         from barnabas.clients.admin import NewTopic
@@ -57,12 +57,12 @@ class NewTopicOptions:
         if error is None:
             return [f"topic {topic} {'would be' if dry_run else 'was'} created"]
         if error.code == ErrorCode.TOPIC_ALREADY_EXISTS:
-            return [f"topic {topic} is there already and used as it is"]
+            return [f"topic {topic} exists already and is used as it is"]
         raise error
 
 
 def check_topic(topic: str, *, option: str = "--topic", given: str | None = None) -> None:
-    """Raises UsageError for what no topic may be called; ``given`` is what the option says, if not all of it."""
+    """Raises UsageError for an invalid topic name. ``given`` is the option's value, if it differs from ``topic``."""
     problem = topic_name_problem(topic)
     if problem is not None:
         raise UsageError(f"{option} {topic if given is None else given}: {problem}")

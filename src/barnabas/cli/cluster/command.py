@@ -19,7 +19,7 @@ __all__ = ["app", "main"]
 
 app = cluster_app(
     "cluster",
-    "Describe the nodes of a cluster, give brokers equally much to do or nothing at all, forget those that are gone, "
+    "Describe the nodes of a cluster, balance the load of brokers, empty and unregister brokers, "
     "and start a cluster for development.",
 )
 main = main_of(app)
@@ -46,7 +46,7 @@ def describe(
     Parameters
     ----------
     include_fenced_brokers
-        Also brokers that are registered and not alive. Needs Kafka 4.0 or later.
+        Also brokers that are registered but not alive. Needs Kafka 4.0 or later.
     authorized_operations
         Also what you may do on the cluster.
     """
@@ -85,7 +85,7 @@ def cluster_id(*, options: ClusterOptions | None = None) -> int:
 
 @app.command
 def unregister(broker_id: NodeId, *, options: ChangeOptions | None = None) -> int:
-    """Forget a broker that will not come back. One that is alive registers itself again.
+    """Unregister a broker that will not come back. A live broker would register itself again.
 
     For example:
 
@@ -94,7 +94,7 @@ def unregister(broker_id: NodeId, *, options: ChangeOptions | None = None) -> in
     Parameters
     ----------
     broker_id
-        Its id.
+        The id of the broker.
     """
     options = options or ChangeOptions()
     dry_run = options.dry_run
@@ -108,7 +108,9 @@ def unregister(broker_id: NodeId, *, options: ChangeOptions | None = None) -> in
         node = next((each for each in found.nodes if each.id == broker_id), None)
         if node is None:
             known = ", ".join(str(each.id) for each in found.nodes)
-            problem = Problem("no such broker is registered", str(broker_id), advice=f"there are {known}")
+            problem = Problem(
+                "no broker with this id is registered", str(broker_id), advice=f"registered brokers: {known}"
+            )
             return change_answer([], [problem], dry_run=True)
         notes = [] if node.is_fenced else [f"broker {node} is alive and would register itself again"]
         return change_answer([change], dry_run=True, notes=notes)

@@ -1,7 +1,7 @@
-"""The folder of a cluster for development: who is in it, one folder for each node, and whose it is at the moment.
+"""The folder of a cluster for development: its description, a folder for each node, and the lock of the running ``up``.
 
-``cluster.json`` is written first and says afterwards that all nodes are formatted, so that a start that was interrupted
-is gone on with. A node's ``server.properties`` is written once: what a person changes in it stays.
+``cluster.json`` is written first, and again when all nodes are formatted, so that an interrupted start can be
+continued. A node's ``server.properties`` is written once: manual changes to it stay.
 """
 
 from __future__ import annotations
@@ -28,40 +28,42 @@ PROPERTIES = "server.properties"
 
 
 class FolderProblem(Exception):
-    """The folder can't be used; the message says why, and what to do."""
+    """The folder can't be used. The message says why and what to do."""
 
 
 def read_cluster(folder: Path) -> LocalCluster | None:
-    """None where there is none yet. Raises FolderProblem."""
+    """Read the cluster of the folder; None for a new folder. Raises FolderProblem."""
     path = folder / _CLUSTER_FILE
     try:
         return LocalCluster.from_document(json.loads(path.read_text()))
     except FileNotFoundError:
         if folder.exists() and any(each.name != _LOCK_FILE for each in folder.iterdir()):
-            raise FolderProblem(f"--data {folder}: it holds something else: choose a new folder") from None
+            raise FolderProblem(f"--data {folder}: the folder contains other files: choose a new folder") from None
         return None
     except NotADirectoryError:
-        raise FolderProblem(f"--data {folder}: it is not a folder") from None
+        raise FolderProblem(f"--data {folder}: this is not a folder") from None
     except (ValueError, TypeError, KeyError) as error:
-        raise FolderProblem(f"{path} can't be read ({error}): mend it, or choose another folder with --data") from error
+        raise FolderProblem(
+            f"{path} can't be read ({error}): repair it, or choose another folder with --data"
+        ) from error
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Makes the folder and keeps it from a second ``up``. Raises FolderProblem, OSError."""
+    """Create and lock the folder, so that a second ``up`` can't use it. Raises FolderProblem, OSError."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (folder / _LOCK_FILE).open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise FolderProblem(
-                f"--data {folder}: its cluster is up already: stop it with Ctrl-C, or choose another folder"
+                f"--data {folder}: its cluster is already running: stop it with Ctrl-C, or choose another folder"
             ) from None
         yield
 
 
 def format_nodes(folder: Path, cluster: LocalCluster) -> LocalCluster:
-    """Writes the settings and formats each node, unless that is done. Raises FormatError, InvalidSettings, OSError."""
+    """Write the settings and format each node, unless done already. Raises FormatError, InvalidSettings, OSError."""
     if cluster.is_formatted:
         return cluster
     _write(folder, cluster)
@@ -76,7 +78,7 @@ def format_nodes(folder: Path, cluster: LocalCluster) -> LocalCluster:
 
 
 def client_file(folder: Path, user: str) -> Path:
-    """The properties with which a client logs in as the user."""
+    """The file of client properties for the user."""
     return folder / f"{user}.properties"
 
 
@@ -85,7 +87,7 @@ def taken_ports(cluster: LocalCluster) -> list[LocalNode]:
 
 
 def is_free(port: int) -> bool:
-    """As a node sees it: what is left of closed connections is no obstacle."""
+    """Whether a node could listen on the port: remains of closed connections do not prevent it."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

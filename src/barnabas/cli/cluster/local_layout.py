@@ -1,7 +1,7 @@
 """A cluster for development on one machine, as values: its nodes, their ports, their settings.
 
-Controllers are 1, 2, ..., brokers 101, 102, ...; each is a process with a folder of its own. Ports stay what they were
-when the cluster was made, because the voters in the metadata log name them.
+Controllers have the ids 1, 2, ..., brokers 101, 102, ...; each is a process with its own folder. Ports never change
+after the cluster is created, because the voters in the metadata log contain them.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = [
 
 HOST = "127.0.0.1"
 NODES_MAX = 9
-"""Of each role: a development machine has no use for more, and at 50 MiB each they would be felt."""
+"""Most nodes of each role: a development machine needs no more, and each takes 50 MiB."""
 FIRST_PORT = 9092
 FIRST_BROKER_ID = 101
 _FIRST_OUTGOING_PORT = 32_768
-"""Linux gives higher ones to outgoing connections: any client might take the port of a node that is restarted."""
+"""Linux gives higher ports to outgoing connections, so a client could take the port of a restarting node."""
 _BETWEEN_CLUSTERS = 100
 PORT_MAX = 65_535
 
@@ -43,10 +43,10 @@ _INTERNAL_REPLICATION_FACTORS = (
 _INTERNAL_MIN_ISRS = ("transaction.state.log.min.isr", "share.coordinator.state.topic.min.isr")
 
 NODE_USER = "node"
-"""The user as which nodes log in at each other."""
+"""The user that nodes authenticate as to each other."""
 SUPER_USER = "admin"
 PLAIN_USER = "alice"
-"""A user without any right, to try rules with."""
+"""A user without rights, to try ACLs with."""
 USERS = (NODE_USER, SUPER_USER, PLAIN_USER)
 _SASL = "SASL_PLAINTEXT"
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -56,7 +56,7 @@ Role = Literal["controller", "broker"]
 
 
 class NoPorts(ValueError):
-    """No ports for all nodes; the message says which are taken."""
+    """The nodes can't have their ports. The message says which are in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +65,11 @@ class LocalNode:
     node_id: int
     port: int
     directory_id: str = ""
-    """A voter's, which all controllers are formatted with; a broker makes its own."""
+    """The directory id of a voter, with which all controllers are formatted. A broker generates its own."""
 
     @property
     def name(self) -> str:
-        """Of the node to people, and of its folder."""
+        """The node's name in messages, and the name of its folder."""
         return f"{self.role}-{self.node_id}"
 
     @property
@@ -81,18 +81,18 @@ class LocalNode:
 class LocalCluster:
     cluster_id: str
     nodes: tuple[LocalNode, ...]
-    """In the order in which they are started: controllers first."""
+    """Nodes in the order in which they start: controllers first."""
     is_formatted: bool = False
-    """From then on an empty folder is a lost disk. A voter may not be formatted again as if it had never voted."""
+    """From then on an empty folder means a lost disk. A voter must not be formatted again as if it had never voted."""
     passwords: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """By user; empty in a cluster without an authorizer, which lets every client in."""
+    """Passwords by user; empty in a cluster without an authorizer, which accepts every client."""
 
     @property
     def has_acls(self) -> bool:
         return bool(self.passwords)
 
     def client_properties(self, user: str) -> dict[str, str]:
-        """What a client of Kafka needs to log in as one of the users."""
+        """The Kafka client properties to authenticate as one of the users."""
         login = f'username="{user}" password="{self.passwords[user]}"'
         return {
             "security.protocol": _SASL,
@@ -116,11 +116,11 @@ class LocalCluster:
         return ",".join(f"{node.node_id}@{node.address}:{node.directory_id}" for node in self.of("controller"))
 
     def stages_of_stop(self) -> list[tuple[LocalNode, ...]]:
-        """Who may be stopped together, in order: brokers take leave of a controller that is still there."""
+        """Nodes that may stop together, in order: brokers need a running controller to shut down cleanly."""
         return [self.of("broker"), self.of("controller")]
 
     def settings(self, node: LocalNode) -> dict[str, str]:
-        """Its server.properties; ``log.dirs`` is within the node's folder, where it is started."""
+        """The node's server.properties; ``log.dirs`` is inside the node's folder, in which it is started."""
         listener = "CONTROLLER" if node.role == "controller" else "CLIENTS" if self.has_acls else "PLAINTEXT"
         settings = {
             "process.roles": node.role,
@@ -139,7 +139,7 @@ class LocalCluster:
         return settings | self._login_settings(node.role)
 
     def _login_settings(self, role: Role) -> dict[str, str]:
-        """Both kinds of nodes know all users: brokers log in at controllers, and an admin may ask either."""
+        """Both kinds of nodes know all users: brokers authenticate to controllers, and an admin may contact either."""
         if not self.has_acls:
             return {}
         users = "".join(f' user_{name}="{password}"' for name, password in self.passwords.items())
@@ -165,7 +165,7 @@ class LocalCluster:
         return settings
 
     def document(self) -> dict[str, Any]:
-        """What the folder keeps, and ``from_document`` reads."""
+        """The document in the folder, which ``from_document`` reads."""
         nodes = [
             {"role": node.role, "id": node.node_id, "port": node.port, "directory_id": node.directory_id}
             for node in self.nodes
@@ -175,7 +175,7 @@ class LocalCluster:
 
     @classmethod
     def from_document(cls, document: Any) -> LocalCluster:
-        """Raises ValueError, TypeError or KeyError when it is none."""
+        """Raises ValueError, TypeError or KeyError for an invalid document."""
         if document["version"] != 1:
             raise ValueError(f"version {document['version']} is not 1")
         nodes = tuple(
@@ -193,7 +193,7 @@ def new_cluster(
     new_uuid: Callable[[], Uuid],
     new_password: Callable[[], str] | None = None,
 ) -> LocalCluster:
-    """``ports`` has one for each broker, then one for each controller. ``new_password`` is for users and ACLs."""
+    """``ports`` lists those of brokers, then those of controllers. ``new_password`` is for clusters with ACLs."""
     nodes = [
         LocalNode("controller", 1 + index, ports[brokers + index], str(new_uuid())) for index in range(controllers)
     ]
@@ -203,7 +203,7 @@ def new_cluster(
 
 
 def choose_ports(count: int, base: int | None, is_free: Callable[[int], bool]) -> list[int]:
-    """Neighbours from ``base`` on; without it from the first place where all are free, 9092 if it can be.
+    """Consecutive ports from ``base`` on; without it, the first free range, 9092 if possible.
 
     Raises NoPorts.
     """
@@ -211,11 +211,11 @@ def choose_ports(count: int, base: int | None, is_free: Callable[[int], bool]) -
         for first in range(FIRST_PORT, _FIRST_OUTGOING_PORT - count, _BETWEEN_CLUSTERS):
             if all(map(is_free, _neighbours(first, count))):
                 return list(_neighbours(first, count))
-        raise NoPorts(f"no {count} neighbouring ports are free: choose where to look with --port-base")
+        raise NoPorts(f"no {count} consecutive ports are free: choose the first with --port-base")
     if not 1 <= base <= PORT_MAX + 1 - count:
-        raise NoPorts(f"--port-base {base}: with {count} nodes it can be 1 to {PORT_MAX + 1 - count}")
+        raise NoPorts(f"--port-base {base}: with {count} nodes it must be 1 to {PORT_MAX + 1 - count}")
     if taken := [str(port) for port in _neighbours(base, count) if not is_free(port)]:
-        raise NoPorts(f"--port-base {base}: {', '.join(taken)} can't be had: choose another, or leave it away")
+        raise NoPorts(f"--port-base {base}: {', '.join(taken)} can't be used: choose another, or omit the option")
     return list(_neighbours(base, count))
 
 
@@ -228,4 +228,4 @@ def _role(text: object) -> Role:
         return "controller"
     if text == "broker":
         return "broker"
-    raise ValueError(f"{text!r} is no role")
+    raise ValueError(f"{text!r} is not a role")

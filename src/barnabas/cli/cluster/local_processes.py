@@ -1,7 +1,7 @@
-"""Starts the processes of a local cluster, watches them, and stops them in order.
+"""Start the processes of a local cluster, watch them, and stop them in order.
 
-Each process is in a session of its own: Ctrl-C reaches the supervisor alone, which stops brokers before controllers.
-On Linux a node is told to end when the supervisor dies, however it dies.
+Each process has its own session: Ctrl-C reaches only the supervisor, which stops brokers before controllers.
+On Linux the kernel terminates the nodes when the supervisor dies, whatever the reason.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ACTIVE = re.compile(r"this node is the active controller, in epoch (\d+)")
 
 
 class NodeProcess(Protocol):
-    """What of ``subprocess.Popen`` is used."""
+    """The used part of ``subprocess.Popen``."""
 
     @property
     def pid(self) -> int: ...
@@ -40,7 +40,7 @@ class NodeProcess(Protocol):
 
 
 class NodeFailed(Exception):
-    """A node did not become ready; ``lines`` is how its log ends."""
+    """A node did not become ready. ``lines`` are the last of its log."""
 
     def __init__(self, node: LocalNode, why: str, lines: Sequence[str]) -> None:
         super().__init__(f"{node.name} {why}")
@@ -49,7 +49,7 @@ class NodeFailed(Exception):
 
 
 class NodeLog:
-    """What a node printed since this start; ``path`` has that of former ones before it."""
+    """The output of a node since this start; the file ``path`` also has that of earlier starts."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -57,7 +57,7 @@ class NodeLog:
         self._begun = b""
 
     def new_lines(self) -> list[str]:
-        """Whole lines that were not given yet."""
+        """Complete lines that were not returned before."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self._offset)
@@ -79,9 +79,9 @@ class _Running:
 
 
 class Supervisor:
-    """``launch`` starts a node whose output goes to the file; ``say`` gets one line for each event.
+    """``launch`` starts a node with its output in the file; ``say`` receives one line for each event.
 
-    ``wants_end`` tells how often the person asked for the end: once stops in order, twice at once.
+    ``wants_end`` returns how often the user asked to stop: once stops in order, twice at once.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Supervisor:
         return self._running[node.name].process.pid
 
     def start(self, timeout_s: float) -> bool:
-        """All nodes; True when each is ready, False when the person wants the end first. Raises NodeFailed, OSError."""
+        """Start all nodes. True when all are ready, False when the user asked to stop. Raises NodeFailed, OSError."""
         for node in self._cluster.nodes:
             log = NodeLog(self.log_of(node))
             self._running[node.name] = _Running(node, self._launch(node, log.path), log)
@@ -130,7 +130,7 @@ class Supervisor:
         return True
 
     def watch(self) -> bool:
-        """Returns when the person wants the end: True; or when no node is left: False."""
+        """Wait until the user asks to stop (True) or no node is left (False)."""
         while not self._wants_end():
             for name, each in list(self._running.items()):
                 status = each.process.poll()
@@ -144,7 +144,7 @@ class Supervisor:
         return True
 
     def stop(self) -> bool:
-        """Every node that still runs, and nothing is left; True when each ended by itself and without an error."""
+        """Stop every running node; True when all ended without an error."""
         is_clean = True
         for stage in self._cluster.stages_of_stop():
             running = [each for node in stage if (each := self._running.get(node.name)) is not None]
@@ -156,7 +156,7 @@ class Supervisor:
         return is_clean
 
     def kill(self) -> None:
-        """What is left of them, whatever happened before."""
+        """Kill all remaining nodes."""
         for each in self._running.values():
             if each.process.poll() is None:
                 each.process.kill()
@@ -166,7 +166,7 @@ class Supervisor:
     def _stopped(self, each: _Running, deadline: float) -> bool:
         while (status := each.process.poll()) is None:
             if self._wants_end() > 1 or self._monotonic() > deadline:
-                self._say(f"{each.node.name} is killed: it has not ended by itself")
+                self._say(f"{each.node.name} was killed: it did not stop in time")
                 each.process.kill()
                 each.process.wait()
                 return False

@@ -48,10 +48,10 @@ def up(
     dry_run: Flag = False,
     options: AnswerOptions | None = None,
 ) -> int:
-    """Start controllers and brokers on this machine, each in a process, until Ctrl-C. For development.
+    """Run controllers and brokers on this machine, each in a process, until Ctrl-C. For development.
 
-    The first start formats the folder; a later one goes on with the same nodes, ports and data. Nodes listen on
-    127.0.0.1, in clear. Without --acls every client may do everything.
+    The first start formats the folder; later starts continue with the same nodes, ports and data. Nodes listen on
+    127.0.0.1 without encryption. Without --acls every client may do everything.
 
     For example:
 
@@ -62,18 +62,18 @@ def up(
     Parameters
     ----------
     controllers
-        How many vote, 1 to 9; an odd number. 3, or as many as the folder has.
+        Number of controllers, 1 to 9, preferably odd. Default: those of the folder, else 3.
     brokers
-        How many serve clients, 1 to 9. 3, or as many as the folder has.
+        Number of brokers, 1 to 9. Default: those of the folder, else 3.
     data
         The folder of the cluster.
     port_base
-        The first of neighbouring ports, brokers before controllers. Without it 9092, or the next place that is free.
+        The first of consecutive ports, brokers before controllers. Default: 9092, or the next free range.
     acls
-        With logins and access rules: a super user admin, a user alice without any right, and an authorizer. Their
-        passwords are in files for --command-config in the folder.
+        Enable authentication and ACLs: an authorizer, a super user admin, and a user alice without rights. The folder
+        contains a file for --command-config with the password of each.
     dry_run
-        Check and say what would be started, and write nothing.
+        Check and show what would be started, without writing anything.
     """
     options = options or AnswerOptions()
     _check("--controllers", controllers)
@@ -88,7 +88,7 @@ def up(
     except (FolderProblem, NoPorts) as error:
         raise UsageError(str(error)) from error
     except (FormatError, InvalidSettings) as error:
-        problem = Problem(str(error), advice=f"mend that, or begin anew with another folder than {data} (--data)")
+        problem = Problem(str(error), advice=f"correct that, or use another folder than {data} (--data)")
         return options.give(Answer({}, problems=[problem]))
     except OSError as error:
         return options.give(Answer({}, problems=[Problem(error.strerror or str(error), error.filename or data)]))
@@ -96,11 +96,11 @@ def up(
 
 def _check(option: str, count: int | None) -> None:
     if count is not None and not 1 <= count <= NODES_MAX:
-        raise UsageError(f"{option} {count}: there can be 1 to {NODES_MAX} of them on a machine for development")
+        raise UsageError(f"{option} {count}: it must be 1 to {NODES_MAX}")
 
 
 class _Wanted(NamedTuple):
-    """The cluster of the command line; None for what was not said."""
+    """The cluster of the command line; None for omitted options."""
 
     controllers: int | None
     brokers: int | None
@@ -111,7 +111,7 @@ class _Wanted(NamedTuple):
 def _up(wanted: _Wanted, folder: Path, *, dry_run: bool, options: AnswerOptions) -> int:
     from barnabas.cli.cluster.local_folder import format_nodes, locked, read_cluster
 
-    # Before a folder is made: nothing is written where it does not belong, or for a cluster that can't be.
+    # Check before the folder is created, so that an impossible request writes nothing.
     planned = _cluster(folder, wanted) if dry_run or read_cluster(folder) is None else None
     if dry_run and planned is not None:
         return options.give(_answer(planned, folder, None, ["nothing was started or written"]))
@@ -134,10 +134,10 @@ def _run(supervisor: Supervisor, cluster: LocalCluster, folder: Path, options: A
         if supervisor.start(_READY_TIMEOUT_S):
             options.give(_answer(cluster, folder, supervisor, ["Ctrl-C stops all of them"]))
             if not supervisor.watch():
-                _say("no node is left")
+                _say("all nodes have stopped")
                 status = FAILED
     except NodeFailed as failure:
-        ends = [f"its log, {supervisor.log_of(failure.node)}, ends:", *failure.lines]
+        ends = [f"the last lines of its log, {supervisor.log_of(failure.node)}:", *failure.lines]
         options.give(Answer({"log": list(failure.lines)}, problems=[Problem(str(failure))]))
         sys.stderr.writelines(f"{printable(line)}\n" for line in ends)
         status = FAILED
@@ -146,7 +146,7 @@ def _run(supervisor: Supervisor, cluster: LocalCluster, folder: Path, options: A
 
 
 def _cluster(folder: Path, wanted: _Wanted) -> LocalCluster:
-    """The folder's, or a new one. Raises FolderProblem, NoPorts."""
+    """The cluster of the folder, or a new one. Raises FolderProblem, NoPorts."""
     controllers, brokers, port_base, acls = wanted
     from barnabas.cli.cluster.local_folder import FolderProblem, is_free, read_cluster, taken_ports
     from barnabas.cli.storage.command import random_uuid
@@ -155,33 +155,33 @@ def _cluster(folder: Path, wanted: _Wanted) -> LocalCluster:
     if found is None:
         counts = (controllers or _NODES, brokers or _NODES)
         if counts[0] % 2 == 0:
-            _say(
-                f"--controllers {counts[0]}: no more of them may fail than of {counts[0] - 1}: an odd number is better"
-            )
+            _say(f"--controllers {counts[0]}: no more of them may fail than of {counts[0] - 1}: prefer an odd number")
         new_password = (lambda: token_urlsafe(18)) if acls else None
         return new_cluster(*counts, choose_ports(sum(counts), port_base, is_free), random_uuid, new_password)
     has = (len(found.of("controller")), len(found.of("broker")))
     if (controllers or has[0], brokers or has[1]) != has:
         raise FolderProblem(
-            f"--data {folder}: it has {has[0]} controllers and {has[1]} brokers: leave the numbers away, or choose"
+            f"--data {folder}: it has {has[0]} controllers and {has[1]} brokers: omit the numbers, or choose"
             " another folder"
         )
     if acls and not found.has_acls:
-        raise FolderProblem(f"--data {folder}: it has a cluster without access rules: choose another folder for --acls")
+        raise FolderProblem(f"--data {folder}: its cluster has no ACLs: choose another folder for --acls")
     first = min(node.port for node in found.nodes)
     if port_base not in (None, first):
         raise FolderProblem(
-            f"--port-base {port_base}: the nodes in {folder} keep their ports, from {first} on: leave it away, or"
+            f"--port-base {port_base}: the nodes in {folder} keep their ports, from {first} on: omit the option, or"
             " choose another folder with --data"
         )
     if taken := taken_ports(found):
         names = ", ".join(f"{node.port} of {node.name}" for node in taken)
-        raise FolderProblem(f"another process has {names}: the nodes in {folder} keep their ports, so stop that one")
+        raise FolderProblem(
+            f"another process uses {names}: the nodes in {folder} keep their ports, so stop that process"
+        )
     return found
 
 
 def _answer(cluster: LocalCluster, folder: Path, supervisor: Supervisor | None, notes: list[str]) -> Answer:
-    """``supervisor`` is None when nothing was started."""
+    """The answer of the command. ``supervisor`` is None when nothing was started."""
     from barnabas.cli.cluster.local_folder import client_file
 
     sheet = Sheet(f"cluster {cluster.cluster_id}", ("node", "address", "pid", "log"))
@@ -204,13 +204,13 @@ def _answer(cluster: LocalCluster, folder: Path, supervisor: Supervisor | None, 
         return Answer(document, [sheet, where], notes)
     users = Sheet(columns=("user", "may", "--command-config"))
     documents = []
-    for user, rights in ((SUPER_USER, "everything"), (PLAIN_USER, "nothing, until a rule says so")):
+    for user, rights in ((SUPER_USER, "everything"), (PLAIN_USER, "nothing, until an ACL allows it")):
         path = str(client_file(folder, user))
         users.add(f"User:{user}", rights, path)
         documents.append({"user": f"User:{user}", "is_super": user == SUPER_USER, "properties": path})
     admin = f"--bootstrap-server {cluster.bootstrap_server} --command-config {client_file(folder, SUPER_USER)}"
     how = f"barnabas acls add --allow-principal User:{PLAIN_USER} --operation read --topic orders {admin}"
-    return Answer(document | {"users": documents}, [sheet, where, users], [f"to give a right: {how}", *notes])
+    return Answer(document | {"users": documents}, [sheet, where, users], [f"to grant access: {how}", *notes])
 
 
 def _say(text: str) -> None:
@@ -232,14 +232,14 @@ def _launch(node: LocalNode, log: Path) -> subprocess.Popen[bytes]:
 
 
 def _end_with_parent() -> Callable[[], None] | None:
-    """Run in the child; the library is loaded here, because between fork and exec little is safe."""
+    """Runs in the child. The library is loaded before the fork, because little is safe between fork and exec."""
     if sys.platform != "linux":
         return None
     libc, parent = ctypes.CDLL(None), os.getpid()
 
     def end_with_parent() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # It was gone before we asked.
+        if os.getppid() != parent:  # The supervisor ended before the call.
             os._exit(1)
 
     return end_with_parent
@@ -247,7 +247,7 @@ def _end_with_parent() -> Callable[[], None] | None:
 
 @contextmanager
 def _counted_signals() -> Iterator[Callable[[], int]]:
-    """How often SIGINT and SIGTERM came; SIGHUP, of a terminal that was closed, is one of them."""
+    """Count SIGINT, SIGTERM, and SIGHUP of a closed terminal."""
     count = 0
 
     def counted(number: int, frame: object) -> None:

@@ -1,1 +1,1 @@
-"""``barnabas configs``: look at settings and change them."""
+"""``barnabas configs``: show and change settings."""

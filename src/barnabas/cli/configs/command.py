@@ -1,5 +1,5 @@
 """``barnabas configs``: the settings of a cluster's topics, brokers, loggers, groups and client-metrics subscriptions;
-what a setting means; and whether a server.properties can be used.
+the documentation of settings; and the check of a server.properties.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 app = cluster_app(
-    "configs", "Look at the settings of a cluster and change them; look settings up; check a server.properties."
+    "configs", "Show and change the settings of a cluster, look up what settings mean, and check a server.properties."
 )
 main = main_of(app)
 
-_ONLY = "This setting, and not all that somebody has set. May be repeated."
+_ONLY = "Only this setting, instead of all that are set. May be repeated."
 
 
 @app.command(name="list")
 def list_(*, options: ClusterOptions | None = None) -> int:
-    """List what has settings: topics, brokers, groups and client-metrics subscriptions.
+    """List resources that have settings: topics, brokers, groups and client-metrics subscriptions.
 
     Needs Kafka 4.1 or later.
 
@@ -65,7 +65,7 @@ def describe(
     entities: Entities | None = None,
     options: ClusterOptions | None = None,
 ) -> int:
-    """Show settings: those that somebody has set, or all. What is secret is never told.
+    """Show settings: those that are set, or all. Secret values are never shown.
 
     For example:
 
@@ -77,13 +77,13 @@ def describe(
     Parameters
     ----------
     config
-        Only this setting, whoever has set it. May be repeated.
+        Only this setting, whatever its source. May be repeated.
     all
-        Defaults too.
+        Also settings with default values.
     synonyms
-        Also where else each value could come from, the winner first.
+        Also the other sources of each value, in order of precedence.
     documentation
-        Also what each setting is for, in the words of the node.
+        Also the documentation of each setting, from the node.
     """
     asked = entities or Entities()
     if not asked.named() and asked.one_type() is None:
@@ -111,9 +111,9 @@ def explain(
     entities: Entities | None = None,
     options: ClusterOptions | None = None,
 ) -> int:
-    """Say why a setting has its value, what would hold otherwise, and what each node answers.
+    """Explain where the value of a setting comes from, which values it overrides, and what each node returns.
 
-    Nodes answer by their own files, so they may differ about the same topic.
+    The result depends on each node's own file, so nodes can differ about the same topic.
 
     For example:
 
@@ -145,9 +145,9 @@ def alter(
     entities: Entities | None = None,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Change some settings and leave the others as they are.
+    """Change some settings and keep the others.
 
-    --dry-run asks the cluster to check everything as it would for the change itself, policies included.
+    With --dry-run the cluster makes all checks of the change, policies included, without changing anything.
 
     For example:
 
@@ -159,19 +159,19 @@ def alter(
     Parameters
     ----------
     config
-        A setting as key=value; the value may hold commas. May be repeated.
+        A setting as key=value; the value may contain commas. May be repeated.
     add_config
-        The same as Kafka writes it: several with commas between, lists in brackets. May be repeated.
+        Settings in Kafka's notation: separated by commas, lists in brackets. May be repeated.
     add_config_file
-        A properties file whose settings are added; for secrets, which do not belong on a command line.
+        A properties file of settings to add; for secrets, which do not belong on a command line.
     delete_config
-        Settings to be removed, so that the default counts again; with commas between. May be repeated.
+        Settings to remove, so that their defaults apply, separated by commas. May be repeated.
     append_config
-        Add values to a list, as key=value,value. May be repeated.
+        Values to append to a list, as key=value,value. May be repeated.
     subtract_config
-        Take values out of a list, as key=value,value. May be repeated.
+        Values to remove from a list, as key=value,value. May be repeated.
     wait
-        Return when every live broker answers by the new settings.
+        Return when every live broker has the new settings.
     """
     asked = entities or Entities()
     if not asked.named():
@@ -183,10 +183,12 @@ def alter(
     appended, subtracted = parse_settings(append_config), parse_settings(subtract_config)
     names = [*settings, *deleted, *appended, *subtracted]
     if not names:
-        raise UsageError("what is to be changed? Give --config key=value, --delete-config key, or one of the others")
+        raise UsageError(
+            "no change given: give --config key=value, --delete-config key, or another option that changes settings"
+        )
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise UsageError(f"{', '.join(twice)}: a setting can be changed in one way only")
+        raise UsageError(f"{', '.join(twice)}: give only one change for a setting")
     options = options or ChangeOptions()
     dry_run = options.dry_run
 
@@ -219,7 +221,7 @@ def alter(
 
 @app.command
 def show(name: str, *more: str) -> int:
-    """Say what settings mean, what they may be, and whether this release supports them. No cluster is asked.
+    """Show what settings mean, their valid values, and whether this release supports them. Contacts no cluster.
 
     For example:
 
@@ -228,9 +230,9 @@ def show(name: str, *more: str) -> int:
     Parameters
     ----------
     name
-        A setting of a node, a topic, a group or a client-metrics subscription.
+        The name of a setting of a node, a topic, a group or a client-metrics subscription.
     more
-        Further settings.
+        More names of settings.
     """
     from barnabas.server.settings.reference_page import describe_setting
 
@@ -261,7 +263,7 @@ def check(path: str, *, override: list[str] | None = None) -> int:
     path
         The file.
     override
-        A setting that wins over the file, as key=value; may be repeated.
+        A setting that overrides the file, as key=value. May be repeated.
     """
     from barnabas.server.settings.node_config import load_node_config
     from barnabas.server.settings.problem import InvalidSettings
@@ -276,7 +278,7 @@ def check(path: str, *, override: list[str] | None = None) -> int:
         return FAILED
     for warning in config.warnings:
         sys.stdout.write(f"{warning}\n")
-    sys.stdout.write(f"{path}: {len(config.static)} settings can be used\n")
+    sys.stdout.write(f"{path}: {len(config.static)} settings are valid\n")
     return 0
 
 
@@ -284,5 +286,5 @@ def _unknown(name: str) -> str:
     from barnabas.server.settings.reference_page import all_names
 
     close = nearest(name, all_names())
-    hint = f"did you mean {close}?" if close else "docs/reference/configs.md lists what there is."
-    return f"{name}: there is no such setting: {hint}\n"
+    hint = f"did you mean {close}?" if close else "docs/reference/configs.md lists all settings."
+    return f"{name}: no such setting exists: {hint}\n"

@@ -1,4 +1,4 @@
-"""``barnabas configs explain``: what is asked of a cluster, and how the answer is told."""
+"""``barnabas configs explain``: what it requests from a cluster, and how it shows the result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EXPLAINED = {"topic": explain_topic_setting, "group": explain_group_setting}
 
 
 async def explained_answer(admin: AdminClient, resources: Sequence[ConfigResource], settings: Sequence[str]) -> Answer:
-    """Each setting of each resource; without settings those that somebody has set."""
+    """Explain each setting of each resource; without settings, those that are set."""
     found = await admin.describe_configs(resources, keys=list(settings) or None, include_synonyms=True)
     problems = [
         problem_of(error, right=right_to("DESCRIBE_CONFIGS", resource)) for resource, error in found.errors.items()
@@ -51,12 +51,12 @@ async def explained_answer(admin: AdminClient, resources: Sequence[ConfigResourc
                 continue
             rows.append((config, _explained(config, config.entries[setting], levels)))
     notes += [
-        f"{_title(config)}: the nodes answer differently about {explanation.setting}, for their files do"
+        f"{_title(config)}: nodes return different values of {explanation.setting}, because their files differ"
         for config, explanation in rows
         if not explanation.nodes_agree
     ]
     if not rows and not notes and not problems:
-        notes.append("nothing is set: everything is as it comes (--config shows one setting)")
+        notes.append("nothing is set: all settings have their defaults (--config shows one setting)")
     document = {"explanations": [_document(config, explanation) for config, explanation in rows]}
     return Answer(document, [_sheet(config, explanation) for config, explanation in rows], notes, problems + more)
 
@@ -64,7 +64,7 @@ async def explained_answer(admin: AdminClient, resources: Sequence[ConfigResourc
 async def _levels_of_nodes(
     admin: AdminClient, configs: Sequence[Config]
 ) -> tuple[dict[int, BrokerLevels], list[Problem]]:
-    """What each node says of the broker settings behind those of topics and groups; nothing if there are none."""
+    """Each node's broker settings that are the defaults of topics' and groups' settings; empty if none are."""
     behind = [
         name
         for config in configs

@@ -1,4 +1,4 @@
-"""``barnabas configs describe``: what is shown of settings."""
+"""Tables and documents of ``barnabas configs describe``."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def described_answer(
 
 
 def _entries(config: Config, with_defaults: bool) -> list[ConfigEntry]:
-    """Those that are set on this very kind of resource, unless defaults are wanted; by name."""
+    """Settings that are set on this kind of resource, or with defaults; sorted by name."""
     entries = sorted(config.entries.values(), key=lambda each: each.name)
     return entries if with_defaults else [each for each in entries if _is_set(each, config)]
 
@@ -70,7 +70,7 @@ def _sheets(rows: Sequence[tuple[Config, list[ConfigEntry]]], synonyms: bool, do
     sheets = []
     columns = ["setting", "value", "source"]
     columns += ["synonyms"] if synonyms else []
-    columns += ["what it is for"] if documentation else []
+    columns += ["documentation"] if documentation else []
     for config, entries in rows:
         if not entries:
             continue

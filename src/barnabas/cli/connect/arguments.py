@@ -1,4 +1,4 @@
-"""Configurations and offsets of connectors as they are written on a command line, or into a file."""
+"""Parse configurations and offsets of connectors from the command line and from files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SINK_OFFSET = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)=(?P<of
 
 
 def read_config(name: str | None, file: str | None, config: Sequence[str] | None) -> tuple[str, dict[str, str]]:
-    """The name of a connector and its settings. What the command line says wins over the file. Raises UsageError."""
+    """The name of a connector and its settings. The command line overrides the file. Raises UsageError."""
     of_file: dict[str, str] = {}
     given = parse_settings(config)
     named = None
@@ -26,20 +26,20 @@ def read_config(name: str | None, file: str | None, config: Sequence[str] | None
     settings = of_file | given
     names = {each for each in (name, named, settings.get("name")) if each}
     if len(names) > 1:
-        raise UsageError(f"{' and '.join(sorted(names))}: which of them is the name of the connector?")
+        raise UsageError(f"{' and '.join(sorted(names))}: the connector has only one name; give it once")
     if not names:
-        raise UsageError("which connector? Give its name, or a file that has one")
+        raise UsageError("no connector given: give its name, or a file that contains one")
     if not settings:
         is_file = name is not None and name.endswith((".json", ".properties"))
-        meant = f". Is {name} a file? Write --file {name}" if is_file else ""
-        raise UsageError(f"no settings: give --file, or --config key=value{meant}")
+        meant = f". If {name} is a file, write --file {name}" if is_file else ""
+        raise UsageError(f"no settings given: give --file, or --config key=value{meant}")
     (chosen,) = names
     settings.pop("name", None)
     return chosen, settings
 
 
 def _of_file(path: str) -> tuple[str | None, dict[str, str]]:
-    """A request's JSON (name and config), the settings alone as JSON, or Kafka's properties."""
+    """Read a request as JSON (name and config), settings alone as JSON, or Kafka properties."""
     text = _read("--file", path)
     if not text.lstrip().startswith("{"):
         return None, _properties(path, text)
@@ -48,13 +48,13 @@ def _of_file(path: str) -> tuple[str | None, dict[str, str]]:
     if isinstance(document.get("config"), dict):
         unknown = sorted(document.keys() - {"name", "config", "initial_state"})
         if unknown:
-            raise UsageError(f"--file: {path}: beside name and config there is {', '.join(unknown)}")
+            raise UsageError(f"--file: {path}: unknown keys beside name and config: {', '.join(unknown)}")
         if "initial_state" in document:
-            raise UsageError(f"--file: {path}: initial_state is given by --initial-state")
+            raise UsageError(f"--file: {path}: give initial_state by --initial-state")
         named, document = document.get("name"), document["config"]
     wrong = [key for key, value in document.items() if not isinstance(value, str | int | float | bool)]
     if wrong:
-        raise UsageError(f"--file: {path}: {', '.join(wrong)}: a setting is a text, a number, true or false")
+        raise UsageError(f"--file: {path}: {', '.join(wrong)}: a setting must be a string, a number, true or false")
     return named, {key: _text(value) for key, value in document.items()}
 
 
@@ -74,12 +74,14 @@ def _text(value: Any) -> str:
 
 
 def parse_offsets(texts: Sequence[str]) -> list[dict[str, Any]]:
-    """A sink's: ``orders-0=1041`` or ``orders-0=none``, which forgets it. Raises UsageError."""
+    """Parse an offset of a sink: ``orders-0=1041``, or ``orders-0=none`` to delete it. Raises UsageError."""
     found = []
     for text in texts:
         match = _SINK_OFFSET.fullmatch(text)
         if match is None:
-            raise UsageError(f"--offset {text}: write topic-partition=offset, as in orders-0=1041, or =none to forget")
+            raise UsageError(
+                f"--offset {text}: write topic-partition=offset, for example orders-0=1041, or =none to delete it"
+            )
         offset = None if match["offset"] == "none" else {"kafka_offset": int(match["offset"])}
         partition = {"kafka_topic": match["topic"], "kafka_partition": int(match["partition"])}
         found.append({"partition": partition, "offset": offset})
@@ -87,15 +89,15 @@ def parse_offsets(texts: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def read_offsets_file(path: str) -> list[dict[str, Any]]:
-    """What ``offsets --output json`` gives, or a list of such objects. Raises UsageError."""
+    """Read the output of ``offsets --output json``, or a list of such objects. Raises UsageError."""
     text = _read("--file", path)
     document = _json("--file", path, text) if text.lstrip().startswith("{") else _json_value("--file", path, text)
     offsets = document.get("offsets") if isinstance(document, dict) else document
     if not isinstance(offsets, list) or not offsets:
-        raise UsageError(f'--file: {path}: there has to be {{"offsets": [{{"partition": ..., "offset": ...}}]}}')
+        raise UsageError(f'--file: {path}: the file must contain {{"offsets": [{{"partition": ..., "offset": ...}}]}}')
     for each in offsets:
         if not isinstance(each, dict) or each.keys() != {"partition", "offset"}:
-            raise UsageError(f"--file: {path}: {json.dumps(each)}: there has to be a partition and an offset")
+            raise UsageError(f"--file: {path}: {json.dumps(each)}: an entry needs a partition and an offset")
     return offsets
 
 
@@ -109,7 +111,7 @@ def _read(option: str, path: str) -> str:
 def _json(option: str, path: str, text: str) -> dict[str, Any]:
     document = _json_value(option, path, text)
     if not isinstance(document, dict):
-        raise UsageError(f"{option}: {path}: there has to be a JSON object")
+        raise UsageError(f"{option}: {path}: the file must contain a JSON object")
     return document
 
 
@@ -117,4 +119,4 @@ def _json_value(option: str, path: str, text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise UsageError(f"{option}: {path} is no JSON: {error}") from error
+        raise UsageError(f"{option}: {path} is not valid JSON: {error}") from error

@@ -1,4 +1,4 @@
-"""``barnabas connect list|status|create|...``: the connectors of a group of workers, ours or Kafka's.
+"""``barnabas connect list|status|create|...``: the connectors of a group of workers, barnabas' or Kafka's.
 
 What changes connectors is in connect_changes, what runs and stops them in connect_states, positions in connect_offsets,
 plugins, loggers and health in connect_worker.
@@ -40,7 +40,7 @@ def list_(*, state: list[str] | None = None, options: WorkerOptions | None = Non
     Parameters
     ----------
     state
-        Only connectors in this state or with a task in it, as in RUNNING or FAILED. May be repeated.
+        Only connectors in this state, or with a task in it, for example RUNNING or FAILED. May be repeated.
     """
     wanted = {each.upper() for each in state or ()}
 
@@ -53,7 +53,7 @@ def list_(*, state: list[str] | None = None, options: WorkerOptions | None = Non
             if not wanted or wanted & states:
                 sheet.add(name, document["type"], document["state"], tasks_text(document["tasks"]), document["class"])
                 documents.append(document)
-        notes = [] if documents else ["there are no such connectors"]
+        notes = [] if documents else ["no such connectors exist"]
         return Answer({"connectors": documents}, [sheet] if documents else [], notes)
 
     return (options or WorkerOptions()).run(work)
@@ -61,7 +61,7 @@ def list_(*, state: list[str] | None = None, options: WorkerOptions | None = Non
 
 @app.command
 def status(connector: list[str] | None = None, *, options: WorkerOptions | None = None) -> int:
-    """Show in which state connectors and their tasks are, on which workers, and why they failed.
+    """Show the states of connectors and their tasks, their workers, and why they failed.
 
     For example:
 
@@ -71,7 +71,7 @@ def status(connector: list[str] | None = None, *, options: WorkerOptions | None 
     Parameters
     ----------
     connector
-        Names; may be repeated. Without any, all connectors.
+        The name of a connector. May be repeated. Default: all connectors.
     """
 
     def work(worker: ConnectClient) -> Answer:
@@ -82,7 +82,7 @@ def status(connector: list[str] | None = None, *, options: WorkerOptions | None 
             answer.sheets = [status_sheet(list(found.values()))]
             answer.notes = failure_notes(found.values())
         elif not problems:
-            answer.notes = ["there are no connectors"]
+            answer.notes = ["no connectors exist"]
         return answer
 
     return (options or WorkerOptions()).run(work)
@@ -90,7 +90,7 @@ def status(connector: list[str] | None = None, *, options: WorkerOptions | None 
 
 @app.command
 def config(connector: str, *, options: WorkerOptions | None = None) -> int:
-    """Show the settings of a connector as they were written.
+    """Show the settings of a connector, as they were configured.
 
     For example:
 
@@ -100,7 +100,7 @@ def config(connector: str, *, options: WorkerOptions | None = None) -> int:
     Parameters
     ----------
     connector
-        Its name.
+        The name of the connector.
     """
 
     def work(worker: ConnectClient) -> Answer:
@@ -116,7 +116,7 @@ def config(connector: str, *, options: WorkerOptions | None = None) -> int:
 
 @app.command
 def tasks(connector: str, *, options: WorkerOptions | None = None) -> int:
-    """Show the settings of each task of a connector, as the connector made them.
+    """Show the settings of each task of a connector, as the connector generated them.
 
     For example:
 
@@ -125,7 +125,7 @@ def tasks(connector: str, *, options: WorkerOptions | None = None) -> int:
     Parameters
     ----------
     connector
-        Its name.
+        The name of the connector.
     """
 
     def work(worker: ConnectClient) -> Answer:
@@ -144,7 +144,7 @@ def tasks(connector: str, *, options: WorkerOptions | None = None) -> int:
 
 
 def _listed(name: str, found: Document) -> Document:
-    """One that is just being made or removed may lack either half."""
+    """A connector that is being created or deleted may lack its status or its configuration."""
     document = status_document(found.get("status") or {"name": name})
     info = found.get("info") or {}
     return {**document, "class": (info.get("config") or {}).get("connector.class") or ""}

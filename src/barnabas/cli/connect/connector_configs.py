@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["create", "delete", "patch", "update", "validate"]
 
-_SETTINGS = "'barnabas connect plugin-config {}' shows the settings that there are"
-_CLASSES = "'barnabas connect plugins' shows the classes that there are"
+_SETTINGS = "'barnabas connect plugin-config {}' lists the settings"
+_CLASSES = "'barnabas connect plugins' lists the classes"
 _CONFLICT, _NOT_FOUND, _BAD_REQUEST, _SERVER_ERROR = 409, 404, 400, 500
 _FREE = (
     *("producer.override.", "consumer.override.", "admin.override.", "key.converter.", "value.converter."),
     *("header.converter.", "transforms.", "predicates.", "topic.creation.", "source.", "barnabas."),
 )
-"""Families whose settings a validation may not list."""
+"""Prefixes of settings that a validation may not list."""
 
 
 def create(
@@ -40,7 +40,7 @@ def create(
     wait: Flag = False,
     options: WorkerChangeOptions | None = None,
 ) -> int:
-    """Create a connector. Its settings are validated first, and every one that is wrong is named.
+    """Create a connector. Its settings are validated first, and every invalid one is reported.
 
     For example:
 
@@ -51,17 +51,17 @@ def create(
     Parameters
     ----------
     connector
-        Its name, unless the file has it.
+        The name of the connector, unless the file contains it.
     file
-        Its settings: JSON as the REST API takes it, or Kafka's properties; - is the standard input.
+        A file of its settings: JSON as in the REST API, or Kafka properties; - is the standard input.
     config
-        A setting, as key=value. May be repeated; it wins over the file.
+        A setting as key=value, which overrides the file. May be repeated.
     initial_state
-        With paused or stopped it does nothing until it is resumed.
+        With paused or stopped, the connector does nothing until it is resumed.
     if_not_exists
-        Take a connector that exists as done, whatever it looks like.
+        Succeed if a connector of this name exists, whatever its settings.
     wait
-        Return when the connector and all its tasks are in that state, or one has failed.
+        Return when the connector and all its tasks are in the initial state, or one has failed.
     """
     name, settings = read_config(connector, file, config)
     options = options or WorkerChangeOptions()
@@ -73,7 +73,7 @@ def create(
         if name in worker.connectors():
             if if_not_exists:
                 return change_answer([], dry_run=dry_run, notes=[f"{name} exists already"])
-            advice = "choose another name, or change it: 'barnabas connect update'. --if-not-exists takes it as done"
+            advice = "choose another name, change it with 'barnabas connect update', or give --if-not-exists"
             return Answer({}, problems=[Problem("the connector exists already", name, str(_CONFLICT), advice)])
         problems, notes = _checked(worker, name, settings)
         if problems or dry_run:
@@ -97,7 +97,7 @@ def validate(
     all: Flag = False,
     options: WorkerOptions | None = None,
 ) -> int:
-    """Check settings without creating anything: 0 when all are good, else every one that is wrong is named.
+    """Validate settings without creating a connector. Every invalid setting is reported; exit status 0 means none.
 
     For example:
 
@@ -107,13 +107,13 @@ def validate(
     Parameters
     ----------
     connector
-        The name it would get, unless the file has it.
+        The name that the connector would have, unless the file contains it.
     file
-        Its settings: JSON as the REST API takes it, or Kafka's properties; - is the standard input.
+        A file of its settings: JSON as in the REST API, or Kafka properties; - is the standard input.
     config
-        A setting, as key=value. May be repeated; it wins over the file.
+        A setting as key=value, which overrides the file. May be repeated.
     all
-        Show every setting that there is with the value that it would have.
+        Show every setting with the value that it would have.
     """
     name, settings = read_config(connector, file, config)
 
@@ -128,7 +128,7 @@ def validate(
             if all or value["name"] in settings:
                 sheet.add(value["name"], "" if value["value"] is None else str(value["value"]))
         problems = _errors(found, settings)
-        notes = [*_unknown(found, settings), *([] if problems else [f"the settings of {name} are good"])]
+        notes = [*_unknown(found, settings), *([] if problems else [f"the settings of {name} are valid"])]
         return Answer({"connector": name, "validation": found}, [sheet] if sheet.rows else [], notes, problems)
 
     return (options or WorkerOptions()).run(work)
@@ -142,7 +142,7 @@ def update(
     wait: Flag = False,
     options: WorkerChangeOptions | None = None,
 ) -> int:
-    """Replace all settings of a connector. 'patch' changes some of them.
+    """Replace all settings of a connector. 'patch' changes only some.
 
     For example:
 
@@ -152,13 +152,13 @@ def update(
     Parameters
     ----------
     connector
-        Its name, unless the file has it.
+        The name of the connector, unless the file contains it.
     file
-        All of its settings: JSON as the REST API takes it, or Kafka's properties; - is the standard input.
+        A file of all its settings: JSON as in the REST API, or Kafka properties; - is the standard input.
     config
-        A setting, as key=value. May be repeated; it wins over the file.
+        A setting as key=value, which overrides the file. May be repeated.
     wait
-        Return when the connector and all its tasks run, or one has failed.
+        Return when the connector and all its tasks are running, or one has failed.
     """
     name, settings = read_config(connector, file, config)
     options = options or WorkerChangeOptions()
@@ -188,7 +188,7 @@ def patch(
     wait: Flag = False,
     options: WorkerChangeOptions | None = None,
 ) -> int:
-    """Change some settings of a connector and leave the others. Needs workers of 3.8 or later.
+    """Change some settings of a connector and keep the others. Needs workers of Kafka 3.8 or later.
 
     For example:
 
@@ -198,18 +198,18 @@ def patch(
     Parameters
     ----------
     connector
-        Its name.
+        The name of the connector.
     config
-        A setting, as key=value. May be repeated.
+        A setting as key=value. May be repeated.
     delete_config
-        Settings to take away, by their names, with commas between. May be repeated.
+        Names of settings to remove, separated by commas. May be repeated.
     wait
-        Return when the connector and all its tasks run, or one has failed.
+        Return when the connector and all its tasks are running, or one has failed.
     """
     given: dict[str, str | None] = {**parse_settings(config)}
     for key in parse_delete_config(delete_config):
         if key in given:
-            raise UsageError(f"{key}: is it to be set or taken away?")
+            raise UsageError(f"{key}: give either a value or --delete-config, not both")
         given[key] = None
     if not given:
         raise UsageError("nothing to change: give --config key=value or --delete-config key")
@@ -235,7 +235,7 @@ def patch(
 def delete(
     connector: list[str] | None = None, *, if_exists: Flag = False, options: WorkerChangeOptions | None = None
 ) -> int:
-    """Delete connectors. Positions of sinks stay in their consumer groups; those of sources in the offset topic.
+    """Delete connectors. Offsets of sinks stay in their consumer groups; those of sources stay in the offset topic.
 
     For example:
 
@@ -245,12 +245,12 @@ def delete(
     Parameters
     ----------
     connector
-        Names; may be repeated.
+        The name of a connector. May be repeated.
     if_exists
-        Pass over connectors that do not exist.
+        Skip connectors that do not exist.
     """
     if not connector:
-        raise UsageError("which connectors? Give their names")
+        raise UsageError("no connector given: give one or more names")
     options = options or WorkerChangeOptions()
     dry_run = options.dry_run
 
@@ -269,18 +269,18 @@ def delete(
 
 def _require_class(settings: Mapping[str, str]) -> None:
     if not settings.get("connector.class"):
-        raise UsageError("connector.class is missing: 'barnabas connect plugins' shows the classes that there are")
+        raise UsageError("connector.class is missing: 'barnabas connect plugins' lists the classes")
 
 
 def _checked(worker: ConnectClient, name: str, settings: Mapping[str, str]) -> tuple[list[Problem], list[str]]:
-    """What is wrong with the settings, and what is odd about them."""
+    """Errors in the settings, and warnings about them."""
     _require_class(settings)
     found, problems = _validated(worker, name, settings)
     return (problems, []) if problems else (_errors(found, settings), _unknown(found, settings))
 
 
 def _validated(worker: ConnectClient, name: str, settings: Mapping[str, str]) -> tuple[Document, list[Problem]]:
-    """A class that the worker does not have is an error of its own (500), and no mistake of the worker's."""
+    """An unknown class is a separate error (500), not a failure of the worker."""
     from barnabas.connect.rest.connect_client import RequestRefused
 
     try:
@@ -293,24 +293,24 @@ def _validated(worker: ConnectClient, name: str, settings: Mapping[str, str]) ->
 
 
 def _unknown(found: Document, settings: Mapping[str, str]) -> list[str]:
-    """Kafka takes settings that nobody has heard of; most of them are misspelt."""
+    """Notes about settings that the connector does not define: Kafka accepts them, and most are misspelled."""
     known = {each["value"]["name"] for each in found["configs"]}
     notes = []
     for name in sorted(settings.keys() - known - {"name"}):
         if not name.startswith(_FREE):
             near = get_close_matches(name, known, 1, 0.8)
-            notes.append(f"{name}: no setting of this name is known" + (f"; did you mean {near[0]}?" if near else ""))
+            notes.append(f"{name}: the connector has no such setting" + (f"; did you mean {near[0]}?" if near else ""))
     return notes
 
 
 def _errors(found: Document, settings: Mapping[str, str]) -> list[Problem]:
-    """A problem for each setting that is wrong."""
+    """A problem for each invalid setting."""
     advice = _SETTINGS.format(settings.get("connector.class", ""))
     problems = []
     for each in found["configs"]:
         value = each["value"]
         errors = list(dict.fromkeys(value["errors"]))
-        # What is no number is null as well, which says nothing new.
+        # A value that is not a number is also reported as null, which adds nothing.
         told = [text for text in errors if not text.startswith(f"Invalid value null for configuration {value['name']}")]
         if errors:
             problems.append(Problem("; ".join(told or errors), value["name"]))
@@ -324,13 +324,13 @@ def _created(name: str, settings: Mapping[str, str]) -> Change:
 
 
 def _changed(name: str, before: Document, after: Mapping[str, object]) -> list[Change]:
-    """A change for each setting that is not what it was."""
+    """A change for each setting whose value differs."""
     changes = []
     for key in sorted(before.keys() | after.keys()):
         old, new = before.get(key), after.get(key)
         if old == new:
             continue
         done = "set" if old is None else "removed" if new is None else "changed"
-        # What was there may be a secret that somebody wrote in the clear: only names are shown.
+        # The old value may be a secret in plain text: only names are shown.
         changes.append(Change("setting", f"{key} of {name}", done, more={"connector": name}))
-    return changes or [Change("connector", name, "left as it is")]
+    return changes or [Change("connector", name, "unchanged")]

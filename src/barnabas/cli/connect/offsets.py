@@ -1,4 +1,4 @@
-"""``barnabas connect offsets|alter-offsets|reset-offsets``: where connectors are (KIP-875)."""
+"""``barnabas connect offsets|alter-offsets|reset-offsets``: offsets of connectors (KIP-875)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["alter_offsets", "offsets", "reset_offsets"]
 
-_STOP = "stop it first: 'barnabas connect stop {} --wait'"
+_STOP = "stop the connector first: 'barnabas connect stop {} --wait'"
 
 
 def offsets(connector: str, *, options: WorkerOptions | None = None) -> int:
-    """Show where a connector is: a sink in its topics, a source in what it reads.
+    """Show the offsets of a connector: those of a sink in its topics, those of a source in its input.
 
     For example:
 
@@ -32,7 +32,7 @@ def offsets(connector: str, *, options: WorkerOptions | None = None) -> int:
     Parameters
     ----------
     connector
-        Its name.
+        The name of the connector.
     """
 
     def work(worker: ConnectClient) -> Answer:
@@ -55,7 +55,7 @@ def alter_offsets(
     file: str | None = None,
     options: WorkerChangeOptions | None = None,
 ) -> int:
-    """Say where a stopped connector goes on.
+    """Set the offsets at which a stopped connector continues.
 
     For example:
 
@@ -65,14 +65,14 @@ def alter_offsets(
     Parameters
     ----------
     connector
-        Its name. It has to be stopped.
+        The name of the connector, which must be stopped.
     offset
-        A sink's, as topic-partition=offset, or =none to forget it. May be repeated.
+        An offset of a sink, as topic-partition=offset, or =none to delete it. May be repeated.
     file
-        Offsets as 'offsets --output json' gives them; an offset that is null is forgotten. - is the standard input.
+        A file of offsets, as 'offsets --output json' prints them; null deletes an offset. - is the standard input.
     """
     if bool(offset) == bool(file):
-        raise UsageError("which offsets? Give --offset, or --file")
+        raise UsageError("no offsets given: give --offset or --file")
     wanted = parse_offsets(offset) if offset else read_offsets_file(str(file))
     options = options or WorkerChangeOptions()
     dry_run = options.dry_run
@@ -90,7 +90,7 @@ def alter_offsets(
 
 
 def reset_offsets(connector: str, *, options: WorkerChangeOptions | None = None) -> int:
-    """Have a stopped connector forget where it was, and begin as a new one does.
+    """Delete all offsets of a stopped connector, so that it starts like a new one.
 
     For example:
 
@@ -99,7 +99,7 @@ def reset_offsets(connector: str, *, options: WorkerChangeOptions | None = None)
     Parameters
     ----------
     connector
-        Its name. It has to be stopped.
+        The name of the connector, which must be stopped.
     """
     options = options or WorkerChangeOptions()
     dry_run = options.dry_run
@@ -134,7 +134,7 @@ def _changed(worker: ConnectClient, connector: str, wanted: Sequence[Document], 
 
 
 def _texts(position: Document) -> tuple[str, str]:
-    """A sink's as topic-partition and number; a source's as the JSON that it is."""
+    """An offset of a sink as topic-partition and number; one of a source as its JSON."""
     partition, offset = position["partition"], position["offset"]
     if isinstance(partition, dict) and partition.keys() == {"kafka_topic", "kafka_partition"}:
         number = "none" if offset is None else str(offset.get("kafka_offset"))

@@ -1,4 +1,4 @@
-"""Which worker ``barnabas connect`` asks, as whom, and how it answers; words for what a worker refuses."""
+"""Options of ``barnabas connect``: worker, credentials, output format; and messages for errors of a worker."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _TOKEN = "BARNABAS_CONNECT_TOKEN"
 _GROUP = Group("Worker and answer", sort_key=90)
 
 _ADVICE = {
-    401: "say who you are: --user, --token-file, or --cert-file",
-    403: "this needs a higher role: operate for states, admin for configurations and offsets",
+    401: "authenticate with --user, --token-file or --cert-file",
+    403: "this needs a higher role: operate to change states, admin to change configurations and offsets",
     408: "the worker was busy: try again later",
-    409: "try again later; 'barnabas connect status' shows what there is",
-    429: "too many wrong passwords were tried: wait some seconds",
-    500: "the worker's log tells more; 'barnabas connect health' asks how it is",
+    409: "try again later; 'barnabas connect status' shows the current state",
+    429: "too many failed logins: wait some seconds",
+    500: "see the worker's log; 'barnabas connect health' checks the worker",
     503: "the worker is still starting: try again later",
 }
 
@@ -41,29 +41,29 @@ _ADVICE = {
 @Parameter(name="*", group=_GROUP)
 @dataclass(kw_only=True)
 class WorkerOptions:
-    """Which worker, as whom, and how to answer."""
+    """Which worker to contact, with which credentials, and the output format."""
 
     worker: str | None = None
-    """The worker's address; any one of the group. Without it BARNABAS_CONNECT_URL, else http://127.0.0.1:8083."""
+    """The URL of any worker of the group. Default: BARNABAS_CONNECT_URL, else http://127.0.0.1:8083."""
     user: str | None = None
-    """The user's name. The password is in --password-file or BARNABAS_CONNECT_PASSWORD, or it is asked for."""
+    """The user name. The password comes from --password-file, BARNABAS_CONNECT_PASSWORD, or a prompt."""
     password_file: str | None = None
-    """A file whose first line is the password; - is the standard input."""
+    """A file with the password in its first line; - is the standard input."""
     token_file: str | None = None
-    """A file with a bearer token; BARNABAS_CONNECT_TOKEN may hold one as well."""
+    """A file with a bearer token. Default: the token in BARNABAS_CONNECT_TOKEN."""
     ca_file: str | None = None
-    """A PEM file with whom to trust, instead of what this machine trusts. For https."""
+    """For https: a PEM file with the certificate authorities to trust. Default: those that this machine trusts."""
     cert_file: str | None = None
-    """A PEM file with a client certificate, and its key unless --key-file has it. For https."""
+    """For https: a PEM file with a client certificate, and its key unless --key-file contains it."""
     key_file: str | None = None
     """A PEM file with the key of --cert-file."""
     timeout: float = 60.0
-    """Seconds after which to give up."""
+    """Timeout in seconds."""
     output: Annotated[Literal["table", "json", "yaml"], Parameter(name=["--output", "-o"])] = "table"
-    """A table, or one document for programs."""
+    """Output format: a table, or one document for programs."""
 
     def run(self, work: Callable[[ConnectClient], Answer]) -> int:
-        """The exit status."""
+        """Run and return the exit status."""
         from barnabas.connect.rest.connect_client import RequestRefused, WorkerUnreachable
 
         with open_worker(self) as worker:
@@ -72,7 +72,7 @@ class WorkerOptions:
             except RequestRefused as error:
                 answer = Answer({}, problems=[problem_of_request(error)])
             except WorkerUnreachable as error:
-                advice = "is a worker there, and is it the right port? --worker or BARNABAS_CONNECT_URL says where"
+                advice = "check that a worker runs at this address; --worker or BARNABAS_CONNECT_URL sets it"
                 answer = Answer({}, problems=[Problem(str(error), advice=advice)])
         return answer.give(running_command.get(), self.output)
 
@@ -83,18 +83,18 @@ class WorkerOptions:
         token = os.environ.get(_TOKEN) if self.token_file is None else _first_line("--token-file", self.token_file)
         if self.user is None:
             if self.password_file is not None:
-                raise UsageError("--password-file: whose password is it? Give --user")
+                raise UsageError("--password-file needs --user")
             return Credentials(token=token or None)
         if self.token_file is not None:
-            raise UsageError("--user and --token-file: only one of them can say who asks")
+            raise UsageError("--user and --token-file: give only one of them")
         return Credentials(self.user, self._password())
 
     def tls(self) -> ssl.SSLContext | None:
-        """None for what this machine trusts. Raises UsageError."""
+        """The TLS context; None to trust what this machine trusts. Raises UsageError."""
         from barnabas.connect.rest.connect_client import tls_context
 
         if self.key_file is not None and self.cert_file is None:
-            raise UsageError("--key-file: for which certificate? Give --cert-file")
+            raise UsageError("--key-file needs --cert-file")
         if self.ca_file is None and self.cert_file is None:
             return None
         try:
@@ -112,16 +112,16 @@ class WorkerOptions:
             from getpass import getpass
 
             return getpass(f"password of {self.user}: ")
-        raise UsageError(f"--user {self.user}: the password is missing. Give --password-file, or set {_PASSWORD}")
+        raise UsageError(f"--user {self.user}: the password is missing: give --password-file, or set {_PASSWORD}")
 
 
 @Parameter(name="*", group=_GROUP)
 @dataclass(kw_only=True)
 class WorkerChangeOptions(WorkerOptions):
-    """The same, for what changes something."""
+    """The same options, for commands that change something."""
 
     dry_run: Flag = False
-    """Check and say what would be done, and change nothing."""
+    """Check and show what would be done, without changing anything."""
 
 
 def open_worker(options: WorkerOptions) -> ConnectClient:
@@ -131,7 +131,7 @@ def open_worker(options: WorkerOptions) -> ConnectClient:
     except ModuleNotFoundError as error:
         raise UsageError(f"{error.name} is not installed: pip install 'barnabas[connect]'") from error
     if options.timeout <= 0:
-        raise UsageError(f"--timeout {options.timeout:g}: a command needs some seconds")
+        raise UsageError(f"--timeout {options.timeout:g}: the timeout must be longer")
     url = options.worker or os.environ.get(_URL) or _DEFAULT_URL
     try:
         return ConnectClient(url, credentials=options.credentials(), tls=options.tls(), timeout_s=options.timeout)
@@ -140,9 +140,9 @@ def open_worker(options: WorkerOptions) -> ConnectClient:
 
 
 def problem_of_request(error: RequestRefused, item: str = "", advice: str = "") -> Problem:
-    """What a worker refused. ``item`` is what it is about."""
+    """The problem for an error of a worker. ``item`` is its subject."""
     if not advice and error.status == 404 and item:
-        advice = "'barnabas connect list' shows the connectors that there are"
+        advice = "'barnabas connect list' lists the connectors"
     return Problem(error.message, item, str(error.status), advice or _ADVICE.get(error.status, ""))
 
 

@@ -21,21 +21,21 @@ __all__ = ["main"]
 HELP = """\
 usage: barnabas worker connect-distributed.properties [--override key=value ...]
 
-Run a Kafka Connect worker, whose tasks are Spark's streaming queries, until SIGTERM or Ctrl-C.
+Run a Kafka Connect worker, whose tasks are Spark streaming queries, until SIGTERM or Ctrl-C.
 
   connect-distributed.properties   Kafka's configuration file of a worker.
-  --override key=value             a setting that wins over the file; may be repeated.
+  --override key=value             a setting that overrides the file; may be repeated.
 
-Every setting that is wrong, unknown or not supported is named before anything is started.
-Workers with the same group.id share their connectors; Kafka's own workers may be among them.
+The worker reports every setting that is invalid, unknown or not supported before it starts.
+Workers with the same group.id share their connectors; Kafka's own workers can be among them.
 """
 
 _UMASK = 0o027
-"""Checkpoints, logs and what tasks write are for the worker's user and group; a stricter umask stays."""
+"""Only the worker's user and group may read checkpoints, logs and output of tasks. A stricter umask stays."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Give 0 after a clean stop, 1 when the worker can't start or go on, 2 for wrong arguments."""
+    """Return 0 after a clean stop, 1 when the worker can't start or continue, 2 for invalid arguments."""
     if any(argument in ("--help", "-h") for argument in arguments):
         sys.stdout.write(HELP)
         return 0
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     except UsageError as error:
         return _say(str(error), USAGE_ERROR)
     if path is None:
-        return _say("a file is needed: barnabas worker connect-distributed.properties", USAGE_ERROR)
+        return _say("no file given: barnabas worker connect-distributed.properties", USAGE_ERROR)
     from barnabas.connect.settings.worker_config import InvalidWorkerConfig, load_worker_config
 
     try:
@@ -73,7 +73,7 @@ def _run(config: WorkerConfig) -> int:
 
     os.umask(os.umask(_UMASK) | _UMASK)
     configure_logging(config)
-    for chatty in ("httpx", "py4j"):  # Our own lines tell of requests, and of what Spark does.
+    for chatty in ("httpx", "py4j"):  # The worker's own log lines cover requests and Spark.
         logging.getLogger(chatty).setLevel(logging.WARNING)
     for warning in config.warnings:
         logging.getLogger(__name__).warning("%s", warning)
@@ -88,7 +88,7 @@ def _run(config: WorkerConfig) -> int:
     except (OSError, TimeoutError) as error:
         return _say(f"can't start: {error}", 1)
     except Exception:
-        logging.getLogger(__name__).exception("the worker has failed, which is a mistake of this program")
+        logging.getLogger(__name__).exception("the worker failed because of a bug in barnabas")
         return 1
     return 0
 

@@ -1,4 +1,4 @@
-"""``barnabas connect pause|resume|stop|restart``: what connectors do."""
+"""``barnabas connect pause|resume|stop|restart``: change the states of connectors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TaskNumber = Annotated[int, Parameter(validator=Number(gte=0, lte=2**31 - 1))]
 
 
 def pause(connector: list[str] | None = None, *, wait: Flag = False, options: WorkerChangeOptions | None = None) -> int:
-    """Pause connectors: their tasks keep what they have, and do nothing.
+    """Pause connectors: their tasks keep their resources, but do nothing.
 
     For example:
 
@@ -32,7 +32,7 @@ def pause(connector: list[str] | None = None, *, wait: Flag = False, options: Wo
     Parameters
     ----------
     connector
-        Names; may be repeated.
+        The name of a connector. May be repeated.
     wait
         Return when all their tasks are paused.
     """
@@ -42,7 +42,7 @@ def pause(connector: list[str] | None = None, *, wait: Flag = False, options: Wo
 def resume(
     connector: list[str] | None = None, *, wait: Flag = False, options: WorkerChangeOptions | None = None
 ) -> int:
-    """Have paused or stopped connectors go on where they were.
+    """Resume paused or stopped connectors at their last offsets.
 
     For example:
 
@@ -51,15 +51,15 @@ def resume(
     Parameters
     ----------
     connector
-        Names; may be repeated.
+        The name of a connector. May be repeated.
     wait
-        Return when all their tasks run, or one has failed.
+        Return when all their tasks are running, or one has failed.
     """
     return _change(connector, options, lambda worker: _to(worker, "resume"), "resumed", "RUNNING", wait=wait)
 
 
 def stop(connector: list[str] | None = None, *, wait: Flag = False, options: WorkerChangeOptions | None = None) -> int:
-    """Stop connectors: their tasks are gone until they are resumed, and their offsets can be changed.
+    """Stop connectors: their tasks end until they are resumed, and their offsets can be changed.
 
     For example:
 
@@ -68,9 +68,9 @@ def stop(connector: list[str] | None = None, *, wait: Flag = False, options: Wor
     Parameters
     ----------
     connector
-        Names; may be repeated.
+        The name of a connector. May be repeated.
     wait
-        Return when they have no tasks any more.
+        Return when they have no tasks left.
     """
     return _change(connector, options, lambda worker: _to(worker, "stop"), "stopped", "STOPPED", wait=wait)
 
@@ -94,18 +94,18 @@ def restart(
     Parameters
     ----------
     connector
-        Names; may be repeated.
+        The name of a connector. May be repeated.
     task
-        Only this task of the connector, by its number. May be repeated.
+        Only the task with this number. May be repeated.
     include_tasks
-        The tasks as well as the connector itself.
+        Also the tasks of the connector.
     only_failed
-        Only what has failed.
+        Only the connector and tasks that have failed.
     wait
-        Return when the connector and all its tasks run, or one has failed again.
+        Return when the connector and all its tasks are running, or one has failed again.
     """
     if task and (include_tasks or only_failed or len(connector or ()) != 1):
-        raise UsageError("--task is for tasks of one connector, without --include-tasks and --only-failed")
+        raise UsageError("--task needs exactly one connector, and excludes --include-tasks and --only-failed")
 
     def restarted(worker: ConnectClient) -> Callable[[str], object]:
         def ask(name: str) -> None:
@@ -132,9 +132,9 @@ def _change(
     *,
     wait: bool,
 ) -> int:
-    """Ask it of each connector, and wait for the state afterwards, if that is wanted."""
+    """Send the request for each connector, and wait for the new state if requested."""
     if not connector:
-        raise UsageError("which connectors? Give their names")
+        raise UsageError("no connector given: give one or more names")
     options = options or WorkerChangeOptions()
     dry_run = options.dry_run
 

@@ -1,4 +1,4 @@
-"""How connectors and their states are shown, to people and to programs."""
+"""Tables and documents of connectors and their states."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LINES_OF_TRACE = 3
 
 
 def each_asked(names: Sequence[str], ask: Callable[[str], T]) -> tuple[dict[str, T], list[Problem]]:
-    """What is answered for each name; one that is refused does not stop the others."""
+    """The response for each name. An error for one does not stop the others."""
     from barnabas.connect.rest.connect_client import RequestRefused
 
     found: dict[str, T] = {}
@@ -66,7 +66,7 @@ def status_sheet(statuses: Sequence[Document]) -> Sheet:
 
 
 def failure_notes(statuses: Iterable[Document]) -> list[str]:
-    """Why something failed, in a few lines each; the whole trace is in the document."""
+    """Reasons of failures, in a few lines each; the document contains the whole stack trace."""
     notes = []
     for status in statuses:
         document = status_document(status)
@@ -81,14 +81,14 @@ def failure_notes(statuses: Iterable[Document]) -> list[str]:
 
 
 def first_line(trace: str) -> str:
-    """What a trace begins with, and the causes that Java puts further down."""
+    """The first line of a stack trace, and the causes that Java prints further down."""
     lines = [line.strip() for line in trace.splitlines() if line.strip()]
     causes = [line for line in lines[1:] if line.startswith("Caused by:")]
     return " ".join([*lines[:1], *causes][:_LINES_OF_TRACE])
 
 
 def tasks_text(tasks: Sequence[Document]) -> str:
-    """As in ``2 RUNNING, 1 FAILED``."""
+    """Summarize tasks, as in ``2 RUNNING, 1 FAILED``."""
     return ", ".join(f"{count} {state}" for state, count in Counter(each["state"] for each in tasks).most_common())
 
 

@@ -16,7 +16,7 @@ __all__ = ["reset_topics", "topics"]
 
 
 def topics(connector: list[str] | None = None, *, options: WorkerOptions | None = None) -> int:
-    """Show which topics connectors have read or written.
+    """Show the topics that connectors have read or written.
 
     For example:
 
@@ -25,7 +25,7 @@ def topics(connector: list[str] | None = None, *, options: WorkerOptions | None 
     Parameters
     ----------
     connector
-        Names; may be repeated. Without any, all connectors.
+        The name of a connector. May be repeated. Default: all connectors.
     """
 
     def work(worker: ConnectClient) -> Answer:
@@ -35,14 +35,14 @@ def topics(connector: list[str] | None = None, *, options: WorkerOptions | None 
             for each in sorted(used):
                 sheet.add(name, each)
         document = {"connectors": [{"connector": name, "topics": sorted(used)} for name, used in found.items()]}
-        notes = [] if sheet.rows or problems else ["no topics have been used"]
+        notes = [] if sheet.rows or problems else ["no connector has used a topic"]
         return Answer(document, [sheet] if sheet.rows else [], notes, problems)
 
     return (options or WorkerOptions()).run(work)
 
 
 def reset_topics(connector: list[str], *, options: WorkerChangeOptions | None = None) -> int:
-    """Forget which topics connectors have used. Nothing happens to the topics.
+    """Clear the list of topics that connectors have used. The topics themselves do not change.
 
     For example:
 
@@ -51,7 +51,7 @@ def reset_topics(connector: list[str], *, options: WorkerChangeOptions | None = 
     Parameters
     ----------
     connector
-        Names; may be repeated.
+        The name of a connector. May be repeated.
     """
     options = options or WorkerChangeOptions()
     dry_run = options.dry_run

@@ -1,4 +1,4 @@
-"""Wait until a connector is what it was told to be, or has failed."""
+"""Wait until a connector is in the requested state, or has failed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["wait_for"]
 
 _PAUSE_S = 0.5
 _OLD_FAILURE_S = 3.0
-"""For so long a failure may be the one from before the command."""
+"""Within this time a failure may date from before the command."""
 _NOT_FOUND = 404
 
 
 def wait_for(worker: ConnectClient, name: str, state: str) -> list[Problem]:
-    """Nothing when connector and tasks are RUNNING, PAUSED or STOPPED, as ``state`` says; else why not."""
+    """Return None when connector and tasks are in ``state`` (RUNNING, PAUSED or STOPPED); otherwise the problem."""
     from barnabas.connect.rest.connect_client import RequestRefused
 
     began = worker.clock()
@@ -27,7 +27,7 @@ def wait_for(worker: ConnectClient, name: str, state: str) -> list[Problem]:
         try:
             document = status_document(worker.status(name))
         except RequestRefused as error:
-            if error.status != _NOT_FOUND:  # The status of a new connector comes a moment later.
+            if error.status != _NOT_FOUND:  # The status of a new connector appears a moment later.
                 raise
             document = status_document({"name": name})
         if _is_reached(document, state):
@@ -42,17 +42,17 @@ def wait_for(worker: ConnectClient, name: str, state: str) -> list[Problem]:
 
 
 def _is_reached(document: Document, state: str) -> bool:
-    """A connector that is STOPPED has no tasks; one that is just started has none yet."""
+    """A STOPPED connector has no tasks; one that has just started has none yet."""
     states = {each["state"] for each in document["tasks"]}
     return document["state"] == state and states == (set() if state == "STOPPED" else {state})
 
 
 def _failures(document: Document) -> list[Problem]:
     name = document["connector"]
-    advice = f"'barnabas connect status {name} -o json' has the whole trace; 'barnabas connect restart' starts it again"
+    advice = f"'barnabas connect status {name} -o json' shows the stack trace; 'barnabas connect restart' restarts it"
     problems = []
     if document["state"] == "FAILED":
-        problems.append(Problem(f"it has failed: {first_line(document['trace'])}", name, advice=advice))
+        problems.append(Problem(f"the connector has failed: {first_line(document['trace'])}", name, advice=advice))
     for each in document["tasks"]:
         if each["state"] == "FAILED":
             text = f"task {each['task']} has failed: {first_line(each['trace'])}"
@@ -63,7 +63,7 @@ def _failures(document: Document) -> list[Problem]:
 def _too_long(document: Document, state: str, timeout_s: float) -> Problem:
     tasks = tasks_text(document["tasks"]) or "none"
     return Problem(
-        f"not {state} after {timeout_s:g} s: the connector is {document['state']}, its tasks are {tasks}",
+        f"not {state} within {timeout_s:g} s: the connector is {document['state']}, its tasks are {tasks}",
         str(document["connector"]),
-        advice="'barnabas connect status' shows how it goes on; --timeout gives it longer",
+        advice="'barnabas connect status' shows the progress; a larger --timeout waits longer",
     )

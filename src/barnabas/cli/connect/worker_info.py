@@ -1,4 +1,4 @@
-"""``barnabas connect plugins|plugin-config|logs|loggers|set-logger|health``: what a worker has, and how it is."""
+"""``barnabas connect plugins|plugin-config|logs|loggers|set-logger|health``: plugins, logs and health of a worker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOT_FOUND = 404
 
 
 def plugins(*, all: Flag = False, options: WorkerOptions | None = None) -> int:
-    """List the connector classes that the worker has.
+    """List the connector classes of the worker.
 
     For example:
 
@@ -35,7 +35,7 @@ def plugins(*, all: Flag = False, options: WorkerOptions | None = None) -> int:
     Parameters
     ----------
     all
-        Converters, transforms and predicates as well.
+        Also converters, transforms and predicates.
     """
 
     def work(worker: ConnectClient) -> Answer:
@@ -43,13 +43,13 @@ def plugins(*, all: Flag = False, options: WorkerOptions | None = None) -> int:
         sheet = Sheet(columns=("class", "type", "version"))
         for each in found:
             sheet.add(each["class"], each["type"], each.get("version") or "")
-        return Answer({"plugins": found}, [sheet] if found else [], [] if found else ["there are no plugins"])
+        return Answer({"plugins": found}, [sheet] if found else [], [] if found else ["the worker has no plugins"])
 
     return (options or WorkerOptions()).run(work)
 
 
 def plugin_config(plugin: str, *, version: str | None = None, options: WorkerOptions | None = None) -> int:
-    """Show the settings that a plugin has, with their meaning.
+    """Show the settings of a plugin, with their documentation.
 
     For example:
 
@@ -59,14 +59,14 @@ def plugin_config(plugin: str, *, version: str | None = None, options: WorkerOpt
     Parameters
     ----------
     plugin
-        Its class, as 'plugins --all' shows it; the last part of the name will do.
+        The class of the plugin, as 'plugins --all' shows it; the last part of the name is enough.
     version
-        Of which version, if the worker has several.
+        The version, if the worker has several.
     """
 
     def work(worker: ConnectClient) -> Answer:
         found, problems = each_asked([plugin], lambda name: worker.plugin_config(name, version))
-        advice = "'barnabas connect plugins --all' shows those that there are"
+        advice = "'barnabas connect plugins --all' lists the plugins"
         problems = [replace(each, advice=advice) for each in problems]
         sheet = Sheet(columns=("setting", "type", "default", "documentation"))
         for each in found.get(plugin, ()):
@@ -85,7 +85,7 @@ def logs(
     level: str | None = None,
     options: WorkerOptions | None = None,
 ) -> int:
-    """Show what a worker has logged last. Each worker has a log of its own; 'status' shows who runs which task.
+    """Show the latest log lines of a worker. Each worker has its own log; 'status' shows which worker runs which task.
 
     For example:
 
@@ -95,11 +95,11 @@ def logs(
     Parameters
     ----------
     connector
-        Only what names this connector or one of its tasks.
+        Only lines that name this connector or one of its tasks.
     lines
-        How many at most, up to 1000.
+        Maximum number of lines, up to 1000.
     level
-        Only of this level or above: DEBUG, INFO, WARN or ERROR.
+        Only lines of this level or above: DEBUG, INFO, WARN or ERROR.
     """
 
     def work(worker: ConnectClient) -> Answer:
@@ -110,16 +110,16 @@ def logs(
         except RequestRefused as error:
             if error.status != _NOT_FOUND:
                 raise
-            advice = "a worker of Kafka's tells no log, and admin.listeners may say where this one does"
-            return Answer({}, problems=[Problem(f"{worker.url} has no log to show", advice=advice)])
-        notes = [] if found else [f"{worker.url} has logged nothing like that"]
+            advice = "Kafka's workers serve no log; a barnabas worker serves it on admin.listeners, if that is set"
+            return Answer({}, problems=[Problem(f"{worker.url} serves no log", advice=advice)])
+        notes = [] if found else [f"the log of {worker.url} has no such lines"]
         return Answer({"worker": worker.url, "lines": found}, _log_sheets(found), notes)
 
     return (options or WorkerOptions()).run(work)
 
 
 def _log_sheets(lines: list[Document]) -> list[Sheet]:
-    """A row for each line of text: what follows the first of a trace stands below it."""
+    """A row for each line of text; the lines of a stack trace follow its first line."""
     sheet = Sheet(columns=("time", "level", "message"))
     for each in lines:
         moment = datetime.fromtimestamp(each["time"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
@@ -131,7 +131,7 @@ def _log_sheets(lines: list[Document]) -> list[Sheet]:
 
 
 def loggers(logger: str | None = None, *, options: WorkerOptions | None = None) -> int:
-    """Show the levels of a worker's loggers.
+    """Show the log levels of a worker's loggers.
 
     For example:
 
@@ -141,7 +141,7 @@ def loggers(logger: str | None = None, *, options: WorkerOptions | None = None) 
     Parameters
     ----------
     logger
-        Only this one, by its name.
+        Only the logger with this name.
     """
 
     def work(worker: ConnectClient) -> Answer:
@@ -151,7 +151,7 @@ def loggers(logger: str | None = None, *, options: WorkerOptions | None = None) 
             found, refused = worker.loggers(), []
         else:
             found, refused = each_asked([logger], worker.logger)
-        problems = [replace(each, advice="'barnabas connect loggers' shows those that there are") for each in refused]
+        problems = [replace(each, advice="'barnabas connect loggers' lists the loggers") for each in refused]
         sheet = Sheet(columns=("logger", "level"))
         for name, each in sorted(found.items()):
             sheet.add(name, each["level"])
@@ -181,7 +181,7 @@ def set_logger(
     level
         TRACE, DEBUG, INFO, WARN, ERROR or OFF.
     scope
-        The worker that is asked, or all workers of the group.
+        Only the contacted worker, or all workers of the group.
     """
     options = options or WorkerChangeOptions()
     dry_run = options.dry_run
@@ -195,7 +195,7 @@ def set_logger(
         try:
             changed = worker.set_logger(logger, wanted, scope)
         except RequestRefused as error:
-            advice = "levels are TRACE, DEBUG, INFO, WARN, ERROR and OFF" if error.status == _NOT_FOUND else ""
+            advice = "valid levels are TRACE, DEBUG, INFO, WARN, ERROR and OFF" if error.status == _NOT_FOUND else ""
             return change_answer([], [problem_of_request(error, logger, advice)], dry_run=False)
         names = changed or [logger]
         return change_answer([Change("logger", name, f"set to {wanted}") for name in names], dry_run=False)
@@ -204,7 +204,7 @@ def set_logger(
 
 
 def health(*, options: WorkerOptions | None = None) -> int:
-    """Ask a worker how it is: 0 when it is healthy, else 1.
+    """Check the health of a worker. Exit status: 0 healthy, 1 otherwise.
 
     For example:
 
@@ -219,13 +219,13 @@ def health(*, options: WorkerOptions | None = None) -> int:
         except RequestRefused as error:
             if error.status != _NOT_FOUND:
                 raise
-            worker.server_info()  # Workers before 3.9: whoever answers this has started.
-            found = {"status": "healthy", "message": "The worker answers; it is too old to say more."}
+            worker.server_info()  # Workers before 3.9: a worker that answers this has started.
+            found = {"status": "healthy", "message": "The worker answers; its version does not report its health."}
         sheet = Sheet(columns=("worker", "status", "message"))
         sheet.add(worker.url, found["status"], found.get("message") or "")
         problems = []
         if found["status"] != "healthy":
-            problems.append(Problem(f"the worker is {found['status']}", worker.url, advice="look into its log"))
+            problems.append(Problem(f"the worker is {found['status']}", worker.url, advice="see its log"))
         return Answer({"worker": worker.url, **found}, [sheet], [], problems)
 
     return (options or WorkerOptions()).run(work)

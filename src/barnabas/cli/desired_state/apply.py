@@ -1,8 +1,8 @@
-"""``barnabas apply``: makes a cluster what a file of desired state says, step by step.
+"""``barnabas apply``: change a cluster to match a file of desired state, step by step.
 
-It plans first, and again whenever it is called: after an interruption the same command does what is left. The first
-step that fails ends it. Exit status: 0 all is as the file says, 1 something failed, 2 the command line or the file
-makes no sense, 3 access would open and ``--forbid-new-access`` forbids it (nothing was changed).
+Each run makes a new plan, so after an interruption the same command completes the change. The first failed step ends
+the run. Exit status: 0 the cluster matches the file, 1 a step failed, 2 invalid command line or file, 3 access would
+open and ``--forbid-new-access`` forbids it (nothing was changed).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 _BEHIND_S = (0.5, 1.0, 2.0, 4.0)
-"""How long a broker may take to show what the controller made: it is asked again after each of these."""
+"""Pauses between checks that a broker shows the controller's changes."""
 _MADE_BEFORE = frozenset(
     {
         ErrorCode.TOPIC_ALREADY_EXISTS,
@@ -39,12 +39,12 @@ _MADE_BEFORE = frozenset(
         ErrorCode.RESOURCE_NOT_FOUND,
     }
 )
-"""What a cluster answers to a step that is made already, which a broker that is behind does not show yet."""
+"""Errors for a step that was made already, but that a lagging broker does not show yet."""
 
 app = cluster_app(
     "apply",
-    "Make a cluster what a file of desired state says: what 'barnabas plan' shows, in that order. "
-    "When it is interrupted, the same command does what is left.\n\n"
+    "Change a cluster to match a file of desired state, in the steps that 'barnabas plan' shows. "
+    "After an interruption, the same command completes the change.\n\n"
     "Exit status 3: access would open, which --forbid-new-access forbids; nothing was changed.",
 )
 _main = main_of(app)
@@ -66,7 +66,7 @@ def apply(
     access: AccessOptions | None = None,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Make a cluster what a file of desired state says.
+    """Change a cluster to match a file of desired state.
 
     Exit status: 0 done, 3 access would open and --forbid-new-access forbids it: nothing was changed.
 
@@ -80,9 +80,9 @@ def apply(
     file
         The desired state in YAML or JSON; - is the standard input.
     allow_delete
-        Delete what the file owns and lacks. Without it, that stays.
+        Delete what is in the file's scope but not in the file. Default: keep it.
     forbid_new_access
-        Change nothing when the change would let anybody do what he may not do now.
+        Change nothing if the change would give any principal new access.
     """
     desired = read_file(file)
     known = (access or AccessOptions()).known()
@@ -131,10 +131,10 @@ async def _planned(
 async def _do(
     admin: AdminClient, made: Plan, plan_again: Callable[[], Awaitable[tuple[Plan, list[str]]]], answer: Answer
 ) -> None:
-    """Stops at the first step that fails: those behind it may count on it.
+    """Stop at the first failed step, because later steps may depend on it.
 
-    Right after an interruption a broker may not show yet what was made before it, and the cluster then refuses to make
-    it again. So after a failure the rest is planned once more, and goes on if it has become less.
+    After an interruption, a broker may not show the latest changes yet, and the cluster refuses to make them again. So
+    after a failure the rest is planned once more, and the run continues if fewer steps remain.
     """
     from barnabas.cli.desired_state.passwords import resolve_passwords
 
@@ -147,7 +147,7 @@ async def _do(
         errors = await _steps_of(admin, made, passwords)
         if not errors:
             answer.document["done"] = total
-            answer.notes = [*answer.notes, "1 change is made" if total == 1 else f"{total} changes are made"]
+            answer.notes = [*answer.notes, "1 change was made" if total == 1 else f"{total} changes were made"]
             return
         for wait_s in _BEHIND_S if {error.code for error in errors.values()} <= _MADE_BEFORE else _BEHIND_S[:1]:
             await asyncio.sleep(wait_s)
@@ -160,19 +160,19 @@ async def _do(
         passwords |= resolve_passwords(made.steps)[0]
     answer.document["done"] = total - left
     rest = Problem(
-        f"{total - left} of {total} changes are made; the rest was not tried",
-        advice="put right what failed, and apply again: it does what is left",
+        f"{total - left} of {total} changes were made; the rest was not tried",
+        advice="correct the cause, and run apply again: it makes the remaining changes",
     )
     answer.problems = [*problems_of(errors), rest]
 
 
 async def _steps_of(admin: AdminClient, made: Plan, passwords: Mapping[Credential, str]) -> Mapping[object, AdminError]:
-    """Why the first step that failed did so; nothing if all are made."""
+    """The problem of the first failed step; None if all were made."""
     from barnabas.cli.desired_state import cluster as desired_state_cluster
     from barnabas.cli.output.progress import in_steps
 
     for (step,) in in_steps(made.steps, 1, "applying"):
-        # Brokers learn of the steps in their order: who shows the last one shows all.
+        # Brokers apply the steps in order: a broker that shows the last one shows all.
         is_last = step is made.steps[-1]
         errors = await desired_state_cluster.perform(admin, step, passwords, wait=is_last)
         if errors:

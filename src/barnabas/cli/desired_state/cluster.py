@@ -1,4 +1,4 @@
-"""The cluster's side of ``plan`` and ``apply``: reads what it is like, and makes one step after the other."""
+"""The cluster's side of ``plan`` and ``apply``: read its state, and make one step after the other."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 _ITERATIONS = 8192
-"""Of a new credential, if the file does not say."""
+"""Iterations of a new credential, unless the file sets them."""
 
 
 def everything(*, has_internal_topics: bool = False) -> Scope:
@@ -63,9 +63,10 @@ def everything(*, has_internal_topics: bool = False) -> Scope:
 
 
 async def read_cluster(admin: AdminClient, scope: Scope, *, needs_all: bool = True) -> tuple[ClusterState, list[str]]:
-    """What of the cluster is in the scope, with all of its rules, and what could not be read.
+    """The part of the cluster that is in the scope, with all its ACLs, and notes about what could not be read.
 
-    Raises AdminError for what the scope needs and we may not see, and with ``needs_all`` for what the cluster lacks.
+    Raises AdminError when the scope needs state that the caller may not see, and with ``needs_all`` when the cluster
+    does not support a part of it.
     """
     notes: list[str] = []
     topics = await _topics(admin, scope) if scope.topics else {}
@@ -77,15 +78,15 @@ async def read_cluster(admin: AdminClient, scope: Scope, *, needs_all: bool = Tr
     except SecurityDisabled:
         if needs_all:
             raise
-        notes.append("the cluster has no authorizer, and so no ACLs")
+        notes.append("the cluster has no authorizer, so it has no ACLs")
     users: dict[Credential, int | None] = {}
     try:
         if scope.users:
             users = await _users(admin, scope)
-    except UnsupportedVersion as lacking:  # Kafka 3.5 was the first to keep them without ZooKeeper.
+    except UnsupportedVersion as lacking:  # Without ZooKeeper, Kafka has users since 3.5.
         if needs_all:
             raise
-        notes.append(f"{lacking}: no users are seen")
+        notes.append(f"{lacking}: users can't be read")
     quotas = {}
     if scope.quotas:
         found = await admin.describe_client_quotas()
@@ -107,7 +108,7 @@ async def _topics(admin: AdminClient, scope: Scope) -> dict[str, TopicState]:
 
 
 def _all(results: Results[K, V], *gone: type[AdminError]) -> dict[K, V]:
-    """Raises the first error, except those that say that the item has gone since it was listed."""
+    """Raises the first error, except for items that were deleted after the listing."""
     for error in results.errors.values():
         if not isinstance(error, gone):
             raise error
@@ -117,7 +118,7 @@ def _all(results: Results[K, V], *gone: type[AdminError]) -> dict[K, V]:
 async def _overrides(
     admin: AdminClient, resources: Iterable[Any], sources: set[Any]
 ) -> dict[str, dict[str, str | None]]:
-    """By name of the resource. Of a secret it is only known that it is there."""
+    """Settings by name of the resource. A secret is only known to exist."""
     found = _all(await admin.describe_configs(resources), UnknownTopicOrPartition)
     return {
         resource.name: {
@@ -154,7 +155,9 @@ async def _group_names(admin: AdminClient, scope: Scope, notes: list[str]) -> li
             listed = await admin.list_config_resources([ConfigResourceType.GROUP])
             names |= {each.name for each in listed if scope.has_config(ConfigTarget(GROUP, each.name))}
         except UnsupportedVersion:
-            notes.append("this cluster does not list groups with settings (Kafka 4.1 does): only named ones are seen")
+            notes.append(
+                "this cluster can't list groups with settings (Kafka 4.1 can): only groups in the file are read"
+            )
     return sorted(names)
 
 
@@ -169,7 +172,7 @@ async def _users(admin: AdminClient, scope: Scope) -> dict[Credential, int | Non
 
 
 async def perform(admin: AdminClient, step: Step, passwords: Mapping[Credential, str], *, wait: bool = False) -> Errors:
-    """Make a step; what could not be made, with why. With ``wait`` every live broker shows it, and what came before."""
+    """Make a step and return its problems. With ``wait``, return when every live broker shows all steps so far."""
     work = {
         StepKind.CREATE_ACLS: _create_acls,
         StepKind.DELETE_ACLS: _delete_acls,
@@ -196,7 +199,7 @@ async def _delete_acls(admin: AdminClient, step: Step, wait: bool) -> Errors:
 
 async def _delete_topics(admin: AdminClient, step: Step, wait: bool) -> Errors:
     results = await admin.delete_topics([each.name for each in step.changes if isinstance(each, Deletion)], wait=wait)
-    # An earlier answer may have been lost.
+    # An earlier response may have been lost.
     return {name: error for name, error in results.errors.items() if not isinstance(error, UnknownTopicOrPartition)}
 
 

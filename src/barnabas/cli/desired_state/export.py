@@ -1,4 +1,4 @@
-"""``barnabas export``: a cluster as a file of desired state, which ``plan`` finds nothing to do with."""
+"""``barnabas export``: write a cluster as a file of desired state, for which ``plan`` finds no changes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["app", "main"]
 
 app = cluster_app(
     "export",
-    "Write a cluster down as a file of desired state: its topics, dynamic settings, ACLs, users and quotas. "
-    "Passwords are in no answer of a cluster, and so not in the file.",
+    "Write a cluster as a file of desired state: its topics, dynamic settings, ACLs, users and quotas. "
+    "A cluster never returns passwords, so the file does not contain them.",
 )
 main = main_of(app)
 
 
 class _File(Answer):
-    """The document is a file for ``plan``, and so has nothing else in it."""
+    """The document is a file for ``plan``, so it contains nothing else."""
 
     def give(self, command: str, output: str) -> int:
         if self.problems or not self.document:
@@ -44,7 +44,7 @@ def export(
     include_internal: Flag = False,
     options: Annotated[FileOptions | None, Parameter(name="*")] = None,
 ) -> int:
-    """Write a cluster, or what the files of a node say, as a file of desired state: YAML, or JSON by --output json.
+    """Write the state of a cluster, or of a node's files, as a file of desired state: YAML, or JSON by --output json.
 
     For example:
 
@@ -54,9 +54,9 @@ def export(
     Parameters
     ----------
     only
-        This part: topics, configs, acls, users or quotas. May be repeated.
+        Only this part: topics, configs, acls, users or quotas. May be repeated.
     include_internal
-        With the cluster's own topics, such as __consumer_offsets.
+        Also internal topics, such as __consumer_offsets.
     """
     from barnabas.cli.desired_state.cluster import everything
 

@@ -1,4 +1,4 @@
-"""Passwords that a file of desired state refers to, read when they are needed and shown nowhere."""
+"""Passwords that a file of desired state refers to. They are read when needed and never shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["resolve_passwords"]
 
 
 def resolve_passwords(steps: Iterable[Step]) -> tuple[dict[Credential, str], list[Problem]]:
-    """For all steps at once, so that a missing one is known before anything is changed."""
+    """Read the passwords of all steps, so that a missing one is found before anything changes."""
     found: dict[Credential, str] = {}
     problems: list[Problem] = []
     for step in steps:
@@ -32,7 +32,7 @@ def _value(secret: Secret) -> str:
         value = secret.value
     elif secret.source == "env":
         if secret.value not in os.environ:
-            raise ValueError(f"the environment has no {secret.value}")
+            raise ValueError(f"the environment variable {secret.value} is not set")
         value = os.environ[secret.value]
     else:
         try:

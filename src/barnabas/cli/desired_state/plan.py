@@ -1,8 +1,7 @@
-"""``barnabas plan``: what a file of desired state would change, and exactly which access that opens and closes.
+"""``barnabas plan``: show what a file of desired state would change, and exactly which access that opens and closes.
 
-Exit status: 0 nothing is to be done, 3 something is. With ``--forbid-new-access`` the question is another one: 0 no
-access opens, 3 some does. 1 there is no plan, or a part of the file can't be had; 2 the command line or the file makes
-no sense.
+Exit status: 0 no changes, 3 changes. With ``--forbid-new-access``: 0 no access opens, 3 some access opens. 1 planning
+failed, or a part of the file is impossible; 2 invalid command line or file.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ __all__ = ["InvalidState", "app", "main", "plan_answer", "read_file"]
 
 app = cluster_app(
     "plan",
-    "Compare a file of desired state with a cluster: what would be done, and which access that opens and closes. "
-    "Nothing is changed; 'barnabas apply' does it, 'barnabas export' writes such a file.\n\n"
-    "Exit status 3: something is to be done; with --forbid-new-access: some access opens.",
+    "Compare a file of desired state with a cluster: show the changes, and which access they open and close. "
+    "'barnabas apply' makes the changes, 'barnabas export' writes such a file.\n\n"
+    "Exit status 3: changes are needed; with --forbid-new-access: some access opens.",
 )
 _main = main_of(app)
 
 
 class InvalidState(Exception):
-    """What is wrong with the file has been said."""
+    """The file is invalid, and its errors have been printed."""
 
     status = USAGE_ERROR
 
@@ -58,7 +57,7 @@ def plan(
 ) -> int:
     """Compare a file of desired state with a cluster, or with the files of a node.
 
-    Exit status: 0 nothing is to be done, 3 something is. With --forbid-new-access: 0 no access opens, 3 some does.
+    Exit status: 0 no changes, 3 changes. With --forbid-new-access: 0 no access opens, 3 some access opens.
 
     For example:
 
@@ -70,9 +69,9 @@ def plan(
     file
         The desired state in YAML or JSON; - is the standard input.
     allow_delete
-        Plan deletions too. Without it, what the file lacks stays, and is shown.
+        Plan deletions too. Default: keep what the file lacks, and show it.
     forbid_new_access
-        Fail when the change would let anybody do what he may not do now.
+        Fail if the change would give any principal new access.
     """
     desired = read_file(file)
     known = (access or AccessOptions()).known()
@@ -110,14 +109,14 @@ def plan_answer(made: Plan, notes: Sequence[str], *, forbid_new_access: bool) ->
     document["notes"] = [*made.notes, *notes]
     said = [*made.notes, *notes]
     if made.is_empty:
-        said.insert(0, "nothing is to be done: all that the file owns is as it says")
-    advice = "change the file, or do it by hand first"
+        said.insert(0, "no changes: everything in the file's scope matches the file")
+    advice = "change the file, or make this change by hand first"
     problems = [Problem(each.why, each.what, advice=advice) for each in made.impossible]
     return Answer(document, plan_sheets(made), said, problems, late={"access": lambda: proof_json(made.proof)})
 
 
 def read_file(path: str) -> DesiredState:
-    """Says everything that is wrong with the file, and ends the command then."""
+    """Print all errors of the file, and end the command if there are any."""
     from barnabas.cli.desired_state.yaml_file import UnreadableFile, load_desired_state
 
     command = running_command.get()
@@ -130,7 +129,9 @@ def read_file(path: str) -> DesiredState:
         for problem in error.problems:
             sys.stderr.write(f"{command}: {printable(f'{path}: {problem}')}\n")
         count = len(error.problems)
-        sys.stderr.write(f"  next: put {'it' if count == 1 else f'these {count}'} right; nothing was asked for\n")
+        sys.stderr.write(
+            f"  next: correct {'this error' if count == 1 else f'these {count} errors'}; no request was sent\n"
+        )
         raise InvalidState from error
     for warning in desired.warnings:
         sys.stderr.write(f"note: {printable(f'{path}: {warning}')}\n")

@@ -1,4 +1,4 @@
-"""What ``plan`` compares a file with: a cluster, or the files of a node; and what decides there beside the rules."""
+"""Read the state that ``plan`` compares a file with: from a cluster or a node's files, with the authorizer settings."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ __all__ = ["AccessOptions", "FileOptions", "Found", "Known", "state_of_image"]
 
 _SUPER_USERS = "super.users"
 _ALLOW_EVERYONE = "allow.everyone.if.no.acl.found"
-_ACCESS = Group("What decides beside the rules", sort_key=80)
+_ACCESS = Group("Authorizer settings", sort_key=80)
 
 
 class Known(NamedTuple):
-    """``notes``: what is not known, and what was assumed."""
+    """``notes`` list unknown settings and assumptions."""
 
     super_users: frozenset[str]
     allow_everyone: bool
@@ -49,14 +49,14 @@ class Found(NamedTuple):
 @Parameter(name="*", group=_ACCESS)
 @dataclass(kw_only=True)
 class AccessOptions:
-    """A cluster seldom tells them. Without them, super users are taken to be none and the default to be to deny."""
+    """A cluster seldom returns these settings. Default: no super users, and deny without an ACL."""
 
     config: str | None = None
-    """A node's server.properties: its super.users and its default."""
+    """A node's server.properties, for super.users and the default."""
     super_users: str | None = None
-    """Principals with semicolons between, as in super.users."""
+    """Super users, separated by semicolons, as in super.users."""
     allow_everyone: Flag = False
-    """Resources without any rule are everybody's: allow.everyone.if.no.acl.found is true."""
+    """All principals may access resources without ACLs: allow.everyone.if.no.acl.found is true."""
 
     def known(self) -> Known:
         """Raises UsageError."""
@@ -79,8 +79,8 @@ class AccessOptions:
         notes = tuple(f"super.users: {warning}" for warning in super_user_warnings(text))
         if self.config is None and self.super_users is None and not self.allow_everyone:
             notes = (
-                "which access opens is worked out without super users, with access denied where no rule is; "
-                "if it is otherwise there, give --super-users and --allow-everyone, or a node's --config",
+                "the access analysis assumes no super users, and denied access without an ACL; "
+                "if the cluster differs, give --super-users and --allow-everyone, or --config with a node's file",
             )
         return Known(users, is_open, notes)
 
@@ -88,12 +88,12 @@ class AccessOptions:
 @Parameter(name="*", group=Group("Cluster and answer", sort_key=90))
 @dataclass(kw_only=True)
 class FileOptions(ClusterOptions):
-    """Which cluster, or which files of a node, and how to answer."""
+    """Which cluster or files of a node to read, and the output format."""
 
     directory: str | None = None
-    """Instead of a cluster: the log directory of a KRaft node, or the __cluster_metadata-0 in it. The node may run."""
+    """Instead of a cluster: the log directory of a KRaft node, or its __cluster_metadata-0. The node may be running."""
     snapshot: str | None = None
-    """Instead of a cluster: a snapshot of the metadata (.checkpoint)."""
+    """Instead of a cluster: a metadata snapshot (.checkpoint)."""
 
     def find(
         self,
@@ -103,7 +103,7 @@ class FileOptions(ClusterOptions):
         needs_all: bool = True,
         right: str = "DESCRIBE and DESCRIBE_CONFIGS on Cluster, and on the topics and groups of the scope",
     ) -> int:
-        """Read what the scope needs and give the answer to it."""
+        """Read the state that the scope needs, and print the answer for it."""
         path = self.directory or self.snapshot
         if path is None:
 
@@ -116,7 +116,7 @@ class FileOptions(ClusterOptions):
             return self.run(asked, right=right)
         given = [name for name in ("bootstrap_server", "bootstrap_controller", "command_config") if getattr(self, name)]
         if given or (self.directory and self.snapshot):
-            raise UsageError("--directory, --snapshot and a cluster: only one of them can be looked at")
+            raise UsageError("--directory, --snapshot and a cluster: give only one of them")
         return self._from_files(path, work)
 
     def _from_files(self, path: str, work: Callable[[Found], Awaitable[Answer]]) -> int:
@@ -137,7 +137,7 @@ class FileOptions(ClusterOptions):
 
 
 def state_of_image(image: MetadataImage) -> ClusterState:
-    """All that the metadata says. Secret settings stand there too, and are taken as not told."""
+    """The state from the metadata. Secret settings are treated as unknown."""
     topics = {
         name: TopicState(
             len(topic.partitions),

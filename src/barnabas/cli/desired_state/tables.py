@@ -1,4 +1,4 @@
-"""A plan as people read it: what would be done, in order, and what that opens and closes."""
+"""Tables of a plan: its steps in order, and the access that they open and close."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ __all__ = ["change_text", "plan_sheets"]
 _CLASSES_SHOWN = 3
 _CAUSES_SHOWN = 3
 _CLASSES_LOOKED_AT = 200
-"""For the causes: of a change of so many names a table shows no more than some of them anyway."""
+"""Limit of names whose causes are computed: a table shows only some of them."""
 _ADDS, _CHANGES, _REMOVES = "+", "~", "-"
 _STYLES = {_ADDS: "bold green", _CHANGES: "bold yellow", _REMOVES: "bold red"}
 _CAUSES = {
     CauseKind.RULE_ADDED: "new:",
     CauseKind.RULE_REMOVED: "gone:",
-    CauseKind.FIRST_RULE: "the first rule there:",
-    CauseKind.LAST_RULE: "no rule is left there:",
-    CauseKind.SUPER_USER_ADDED: "a super user now",
-    CauseKind.SUPER_USER_REMOVED: "no super user any more",
-    CauseKind.DEFAULT_CHANGED: "the default changed",
+    CauseKind.FIRST_RULE: "the first ACL:",
+    CauseKind.LAST_RULE: "the last ACL was removed:",
+    CauseKind.SUPER_USER_ADDED: "became a super user",
+    CauseKind.SUPER_USER_REMOVED: "no longer a super user",
+    CauseKind.DEFAULT_CHANGED: "changed default",
 }
 
 
 def plan_sheets(plan: Plan) -> list[Sheet]:
     sheets = []
     if plan.steps:
-        sheet = Sheet("What is to be done, in this order", ("step", "", "what", "how"))
+        sheet = Sheet("Changes, in this order", ("step", "", "what", "how"))
         _add_steps(sheet, plan.steps)
         sheet.caption = f"{_count(plan.change_count, 'change')} in {_count(len(plan.steps), 'step')}"
         sheets.append(sheet)
     if plan.withheld:
-        sheet = Sheet("What stays although the file lacks it (--allow-delete)", ("", "", "what", "how"))
+        sheet = Sheet("Kept, although the file lacks it (--allow-delete deletes it)", ("", "", "what", "how"))
         _add_steps(sheet, plan.withheld, is_numbered=False)
         sheets.append(sheet)
     if plan.impossible:
-        sheet = Sheet("What can't be done", ("what", "why"))
+        sheet = Sheet("Impossible changes", ("what", "why"))
         for each in plan.impossible:
             sheet.add(each.what, each.why, style="bold red")
         sheets.append(sheet)
@@ -80,7 +80,7 @@ def _add_steps(sheet: Sheet, steps: Sequence[Step], *, is_numbered: bool = True)
 
 
 def change_text(kind: StepKind, change: Change) -> tuple[str, str, str]:
-    """A sign, what is changed, and how."""
+    """A sign, the changed item, and the change."""
     if isinstance(change, AclBinding):
         return (_ADDS if kind is StepKind.CREATE_ACLS else _REMOVES), "acl", rule_text(Rule(change))
     if isinstance(change, TopicCreation):
@@ -113,7 +113,7 @@ def _target(target: ConfigTarget) -> str:
 
 
 def _values(values: Iterable[Sequence[object]]) -> str:
-    """A value that is not there is the default's."""
+    """A missing value means the default."""
 
     def text(value: object) -> str:
         if isinstance(value, float) and value.is_integer():
@@ -138,7 +138,7 @@ def _proof_sheets(proof: Proof) -> list[Sheet]:
         for right in rights:
             sheet.add(sign, *_right_cells(right), style=_STYLES[sign])
         if "*" in {*(change.principal for change in changes), *(right.principal for right in rights)}:
-            sheet.caption = "* is whoever has no rule of his own for the names"
+            sheet.caption = "* stands for all principals without their own ACLs on these names"
         sheets.append(sheet)
     if not sheets:
         sheet = Sheet()
@@ -166,7 +166,7 @@ def _access_cells(change: AccessChange, *, is_opening: bool) -> list[str]:
 
 
 def _right_cells(change: AnyResourceChange) -> list[str]:
-    word = "a producer that is idempotent" if change.operation == AclOperation.WRITE else "some"
+    word = "an idempotent producer" if change.operation == AclOperation.WRITE else "some"
     kind = type_word(change.resource_type)
     return [
         change.principal,
@@ -210,9 +210,7 @@ def _some(shown: Sequence[str], count: int) -> str:
 def _gap_sheets(gaps: Sequence[NameClass]) -> list[Sheet]:
     if not gaps:
         return []
-    sheet = Sheet(
-        "Where no order of the rules keeps open what stays open: closed for a moment between two rules", ("",)
-    )
+    sheet = Sheet("Closed for a moment between two changes, because no order of the ACLs keeps this access open", ("",))
     for gap in gaps:
         sheet.add(_names(gap))
     return [sheet]

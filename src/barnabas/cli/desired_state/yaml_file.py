@@ -1,4 +1,4 @@
-"""Reads YAML (and so JSON) into the tree that ``barnabas.access`` understands, every value with its line."""
+"""Read YAML (and JSON) into the tree that ``barnabas.access`` understands, with the line of every value."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _NODES_MIN, _NODES_A_CHARACTER = 100_000, 8
 
 
 class UnreadableFile(Exception):
-    """There is no such file, or it is no YAML."""
+    """The file does not exist, or is not valid YAML."""
 
 
 def load_desired_state(path: str) -> DesiredState:
-    """``-`` is the standard input. Raises UnreadableFile, InvalidFile."""
+    """Read a file; ``-`` is the standard input. Raises UnreadableFile, InvalidFile."""
     try:
         text = read_file(path)
     except OSError as error:
@@ -38,11 +38,11 @@ def parse_document(text: str, path: str) -> Node:
         root = yaml.compose(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         where = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
-        raise UnreadableFile(f"{path}{where}: this is no YAML: {error.problem or error.context}") from error
+        raise UnreadableFile(f"{path}{where}: invalid YAML: {error.problem or error.context}") from error
     except yaml.YAMLError as error:
-        raise UnreadableFile(f"{path}: this is no YAML: {error}") from error
+        raise UnreadableFile(f"{path}: invalid YAML: {error}") from error
     except RecursionError as error:
-        raise UnreadableFile(f"{path}: this is nested too deep") from error
+        raise UnreadableFile(f"{path}: the file is nested too deep") from error
     if root is None:
         raise UnreadableFile(f"{path} is empty; it needs at least version: 1 and scope")
     return _Converter(path, nodes_max=_NODES_MIN + _NODES_A_CHARACTER * len(text)).convert(root, 0)
@@ -59,7 +59,7 @@ class _Converter:
     def convert(self, node: Any, depth: int) -> Node:
         self._count += 1
         if depth > _DEPTH_MAX or self._count > self._nodes_max:
-            raise UnreadableFile(f"{self._path}: line {node.start_mark.line + 1}: too much, or nested too deep")
+            raise UnreadableFile(f"{self._path}: line {node.start_mark.line + 1}: too large, or nested too deep")
         line = node.start_mark.line + 1
         if node.id == "scalar":
             return ScalarNode(line, node.value, node.tag == "tag:yaml.org,2002:null")
@@ -70,5 +70,5 @@ class _Converter:
     def _key(self, node: Any) -> ScalarNode:
         line = node.start_mark.line + 1
         if node.id != "scalar":
-            raise UnreadableFile(f"{self._path}: line {line}: a key is a plain text here")
+            raise UnreadableFile(f"{self._path}: line {line}: a key must be a plain string")
         return ScalarNode(line, node.value)

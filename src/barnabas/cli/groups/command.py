@@ -1,4 +1,4 @@
-"""``barnabas groups list|describe|delete|reset-offsets|delete-offsets|remove-members``: groups of consumers."""
+"""``barnabas groups list|describe|delete|reset-offsets|delete-offsets|remove-members``: consumer groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-app = cluster_app("groups", "List, describe and delete groups of consumers, and say where they go on.")
+app = cluster_app("groups", "List, describe and delete consumer groups, and reset their offsets.")
 main = main_of(app)
 app.command(reset_offsets, name="reset-offsets")
 app.command(delete_offsets, name="delete-offsets")
@@ -42,7 +42,7 @@ def list_(
     Parameters
     ----------
     state
-        Only groups in this state, as in Stable or Empty. May be repeated.
+        Only groups in this state, for example Stable or Empty. May be repeated.
     type
         Only groups of this type: classic, consumer, share or streams. May be repeated.
     """
@@ -58,7 +58,7 @@ def list_(
                 for each in found.groups
             ]
         }
-        notes = [] if found.groups or found.errors else ["there are no such groups to be seen"]
+        notes = [] if found.groups or found.errors else ["no such groups exist, or you may not see them"]
         problems = problems_of(found.errors, right="DESCRIBE on the groups or on Cluster")
         return Answer(document, [sheet] if found.groups else [], notes, problems)
 
@@ -76,7 +76,7 @@ def describe(
     authorized_operations: Flag = False,
     options: ClusterOptions | None = None,
 ) -> int:
-    """Show where groups are in the topics that they read, and how far behind.
+    """Show the offsets of groups in their topics, and their lag.
 
     For example:
 
@@ -87,20 +87,20 @@ def describe(
     Parameters
     ----------
     group
-        Groups by their ids. May be repeated.
+        The id of a group. May be repeated.
     all_groups
-        All that you may see.
+        All groups that you may see.
     offsets
-        Offsets and lags, which is what is shown anyway.
+        Show offsets and lags. This is the default.
     members
-        The members and what each reads instead.
+        Show members and their partitions instead.
     state
-        The state, number of members and lag of each group instead.
+        Show the state, number of members and lag of each group instead.
     authorized_operations
-        Also what you may do on each group.
+        Also show the operations that you may perform on each group.
     """
     if offsets + members + state > 1:
-        raise UsageError("--offsets, --members and --state: only one of them can be shown")
+        raise UsageError("--offsets, --members and --state: give only one of them")
     names = chosen_groups(group, all_groups=all_groups)
 
     async def work(admin: AdminClient) -> Answer:
@@ -114,7 +114,7 @@ def describe(
 
 @app.command
 def delete(group: list[str] | None = None, *, all_groups: Flag = False, options: ChangeOptions | None = None) -> int:
-    """Delete groups that have no members, with their offsets.
+    """Delete groups without members, and their offsets.
 
     For example:
 
@@ -124,9 +124,9 @@ def delete(group: list[str] | None = None, *, all_groups: Flag = False, options:
     Parameters
     ----------
     group
-        Groups by their ids. May be repeated.
+        The id of a group. May be repeated.
     all_groups
-        All that you may see.
+        All groups that you may see.
     """
     chosen = chosen_groups(group, all_groups=all_groups)
     options = options or ChangeOptions()
@@ -154,7 +154,7 @@ def remove_members(
     all_members: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Put members out of a classic group. A member that is alive joins again.
+    """Remove members from a classic group. A member that is alive joins again.
 
     For example:
 
@@ -164,16 +164,16 @@ def remove_members(
     Parameters
     ----------
     group
-        The group by its id.
+        The id of the group.
     member
-        A member by its id. May be repeated.
+        The id of a member. May be repeated.
     instance
-        A static member by its group.instance.id. May be repeated.
+        The group.instance.id of a static member. May be repeated.
     all_members
         All members.
     """
     if bool(member or instance) == all_members:
-        raise UsageError("which members? Give --member, --instance, or --all-members")
+        raise UsageError("no members given: give --member, --instance, or --all-members")
     options = options or ChangeOptions()
     dry_run = options.dry_run
 
@@ -188,7 +188,7 @@ def remove_members(
         if dry_run:
             ids = {each.member_id for each in there} | {each.group_instance_id for each in there}
             missing = [each for each in wanted if (each.group_instance_id or each.member_id) not in ids]
-            problems = [Problem("no such member is in the group", str(each)) for each in missing]
+            problems = [Problem("the group has no such member", str(each)) for each in missing]
             changes = [_put_out(group, each) for each in wanted if each not in missing]
             return change_answer(changes, problems, dry_run=True)
         results = await admin.remove_members(group, wanted)
@@ -203,7 +203,7 @@ def _put_out(group: str, member: Any) -> Change:
 
 
 def _others(known: Sequence[str], errors: Mapping[str, object]) -> list[str]:
-    """A group that is there and can't be deleted was not mistyped."""
+    """Suggest no other name for a group that exists but can't be deleted."""
     return [name for name in known if name not in errors] if not set(known) & set(errors) else []
 
 

@@ -1,6 +1,6 @@
-"""Where a group is to go on: which partitions are meant, and which offset each gets. Kafka's ways, with its names.
+"""Choose partitions and new offsets of a group, by the methods and names of Kafka's tool.
 
-An offset outside of what a partition holds becomes the nearest that it holds, as in Kafka's tool.
+An offset outside the range of a partition becomes the nearest offset inside it, as in Kafka's tool.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ __all__ = ["Way", "wanted_offsets"]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """``kind`` is the option without its dashes; ``number`` its offset, its shift, or its moment in milliseconds.
+    """``kind`` is the option without dashes; ``number`` its offset, its shift, or its time in milliseconds.
 
-    ``offsets`` are those of a file.
+    ``offsets`` are read from a file.
     """
 
     kind: str
@@ -35,7 +35,7 @@ async def wanted_offsets(
     partitions: Sequence[TopicPartition],
     committed: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, Any]]:
-    """The new offset of each partition, and why there is none."""
+    """The new offset of each partition, and errors of partitions without one."""
     from barnabas.clients.admin import OffsetSpec
 
     earliest = await admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.earliest()))
@@ -58,7 +58,7 @@ async def wanted_offsets(
 
 
 def _offset(way: Way, first: int, end: int, at: int | None, by_time: int) -> int:
-    """Where nothing is committed, the end stands for it."""
+    """The committed offset, or the log end offset where none is committed."""
     match way.kind:
         case "to-earliest":
             return first

@@ -1,4 +1,4 @@
-"""``barnabas groups reset-offsets|delete-offsets``: where groups go on, and where they are forgotten."""
+"""``barnabas groups reset-offsets|delete-offsets``: change and delete committed offsets of groups."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def reset_offsets(
     execute: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Say where a group without members goes on. Nothing is changed without --execute, as with Kafka's tool.
+    """Set the committed offsets of a group without members. Only --execute changes them, as in Kafka's tool.
 
-    An offset that a partition does not hold becomes the nearest that it holds.
+    An offset outside the range of a partition becomes the nearest offset inside it.
 
     For example:
 
@@ -57,46 +57,46 @@ def reset_offsets(
     Parameters
     ----------
     group
-        The group by its id. May be repeated.
+        The id of a group. May be repeated.
     topic
         A topic, or some of its partitions as in orders:0,2. May be repeated.
     all_topics
-        All partitions that the group has an offset of.
+        All partitions with a committed offset of the group.
     all_groups
         All groups that you may see.
     to_earliest
-        To the first record that is there.
+        Reset to the first record.
     to_latest
-        Behind the last record.
+        Reset to the end, after the last record.
     to_current
-        To where it is; where it has no offset, behind the last record.
+        Reset to the committed offset; without one, to the end.
     to_offset
-        To this offset.
+        Reset to this offset.
     shift_by
-        Forward by so many records, or backward with a negative number.
+        Move forward by this number of records, or backward with a negative number.
     to_datetime
-        To the first record from this moment on, as in 2026-01-31T12:30:00.000; UTC unless it has a zone.
+        Reset to the first record from this time on, for example 2026-01-31T12:30:00.000; UTC unless it has a zone.
     by_duration
-        To the first record that is not older than this, as in PT12H or P7D.
+        Reset to the first record that is not older than this, for example PT12H or P7D.
     from_file
-        To the offsets of this file, as --export writes it: rows of topic,partition,offset, with several groups of
+        Reset to the offsets of a file that --export wrote: rows of topic,partition,offset, or for several groups of
         group,topic,partition,offset. - is the standard input.
     export
-        Write where the groups go as such rows, instead of a table.
+        Print the new offsets as such rows, instead of a table.
     execute
-        Do it, instead of showing what would be done.
+        Change the offsets, instead of showing the changes.
     """
     chosen = chosen_groups(group, all_groups=all_groups)
     topics = parse_topics(topic)
     options = options or ChangeOptions()
     if execute and options.dry_run:
-        raise UsageError("--execute and --dry-run: only one of them can be meant")
+        raise UsageError("--execute and --dry-run: give only one of them")
     if export and options.output != "table":
-        raise UsageError(f"--export and --output {options.output}: only one of them can be written")
+        raise UsageError(f"--export and --output {options.output}: give only one of them")
     if from_file is None and bool(topics) == all_topics:
-        raise UsageError("which offsets? Give --topic, --all-topics, or --from-file")
+        raise UsageError("no partitions given: give --topic, --all-topics, or --from-file")
     if from_file is not None and (topics or all_topics):
-        raise UsageError("--from-file says which offsets: leave --topic and --all-topics out")
+        raise UsageError("--from-file contains the partitions: omit --topic and --all-topics")
     flags = {"to-earliest": to_earliest, "to-latest": to_latest, "to-current": to_current}
     numbers = {"to-offset": to_offset, "shift-by": shift_by}
     way = _way(flags, numbers, to_datetime, by_duration, from_file)
@@ -118,7 +118,7 @@ def reset_offsets(
 
 
 class _Reset:
-    """What becomes of one group after the other; ``offsets`` are those that each gets."""
+    """Results for the groups, one after the other; ``offsets`` are their new ones."""
 
     def __init__(self, way: Way, topics: Topics, plan: Plan, *, all_topics: bool, execute: bool) -> None:
         self._way, self._topics, self._plan = way, topics, plan
@@ -148,14 +148,14 @@ class _Reset:
         ]
 
     def answer(self) -> Answer:
-        notes = [] if self._execute or not self._changes else ["--execute does it"]
+        notes = [] if self._execute or not self._changes else ["--execute makes the changes"]
         if not self._changes and not self.problems:
-            notes = ["there is nothing to be reset: no group has offsets there"]
+            notes = ["nothing to reset: no group has committed offsets there"]
         return change_answer(self._changes, self.problems, dry_run=not self._execute, notes=notes)
 
 
 def delete_offsets(group: str, *, topic: list[str] | None = None, options: ChangeOptions | None = None) -> int:
-    """Forget where a group is in topics that no member of it reads.
+    """Delete committed offsets of a group, for topics that none of its members reads.
 
     For example:
 
@@ -164,13 +164,13 @@ def delete_offsets(group: str, *, topic: list[str] | None = None, options: Chang
     Parameters
     ----------
     group
-        The group by its id.
+        The id of the group.
     topic
         A topic, or some of its partitions as in orders:0,2. May be repeated.
     """
     topics = parse_topics(topic)
     if not topics:
-        raise UsageError("which offsets? Give --topic")
+        raise UsageError("no topic given: give --topic")
     options = options or ChangeOptions()
     dry_run = options.dry_run
 
@@ -192,12 +192,12 @@ def delete_offsets(group: str, *, topic: list[str] | None = None, options: Chang
 
 
 async def _unknown_groups(admin: AdminClient, groups: Sequence[str] | None) -> list[Problem]:
-    """Those that are not there. None is all groups, and they are there."""
+    """Problems of groups that do not exist. None means all groups, which exist."""
     known = await group_names(admin) if groups else []
     return [
         Problem(
-            "there is no group of this id that you may see", name, ErrorCode.GROUP_ID_NOT_FOUND.name,
-            f"did you mean {near}?" if (near := nearest(name, known)) else "'barnabas groups list' shows them",
+            "no group with this id exists, or you may not see it", name, ErrorCode.GROUP_ID_NOT_FOUND.name,
+            f"did you mean {near}?" if (near := nearest(name, known)) else "'barnabas groups list' shows the groups",
         )
         for name in groups or ()
         if name not in known
@@ -206,12 +206,12 @@ async def _unknown_groups(admin: AdminClient, groups: Sequence[str] | None) -> l
 
 def _reset(group: str, partition: TopicPartition, before: int | None, after: int) -> Change:
     more = {"topic": partition.topic, "partition": partition.partition, "offset": after, "offset_before": before}
-    way = f"to {after}, as it has no offset" if before is None else f"from {before} to {after}"
+    way = f"to {after}, because it has no offset" if before is None else f"from {before} to {after}"
     return Change("group", group, "reset", f"{partition} {way}", more)
 
 
 async def _members_of(admin: AdminClient, group: str) -> list[Problem]:
-    """A group that is not there yet can be given offsets; one with members can't."""
+    """Offsets can be set for a new group, but not for a group with members."""
     found = await admin.describe_groups([group])
     if group in found.values and found.values[group].members:
         return [Problem("the group has members", group, advice=STOP)]
@@ -242,5 +242,5 @@ def _way(
             "--to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, --by-duration or "
             "--from-file"
         )
-        raise UsageError(f"where to? Give one of {known}")
+        raise UsageError(f"no new offset given: give one of {known}")
     return ways[0]

@@ -1,4 +1,4 @@
-"""Kafka's CSV of where groups go on.
+"""Kafka's CSV format of new offsets of groups.
 
 Rows are ``topic,partition,offset`` for one group, ``group,topic,partition,offset`` for several.
 """
@@ -22,9 +22,9 @@ _OPTION = "--from-file"
 
 
 def read_plan(path: str, groups: Sequence[str] | None) -> Plan:
-    """The offsets of each group. Rows without a group are the only group's.
+    """Read the offsets of each group. Rows without a group belong to the only group.
 
-    Raises UsageError, also where a group that is meant has no rows; ``groups`` None takes all that are there.
+    Raises UsageError, also for a group without rows. ``groups`` None accepts all groups of the file.
     """
     found: Plan = {}
     reader = csv.reader(io.StringIO(read_text(path, _OPTION)), strict=True)
@@ -33,10 +33,10 @@ def read_plan(path: str, groups: Sequence[str] | None) -> Plan:
             if row:
                 group, partition, offset = _row(row, groups, f"{_OPTION}: {path}, line {reader.line_num}")
                 if partition in found.setdefault(group, {}):
-                    raise UsageError(f"{_OPTION}: {path}, line {reader.line_num}: {partition} is there twice")
+                    raise UsageError(f"{_OPTION}: {path}, line {reader.line_num}: {partition} is listed twice")
                 found[group][partition] = offset
     except csv.Error as error:
-        raise UsageError(f"{_OPTION}: {path}, line {reader.line_num}: this is no CSV: {error}") from error
+        raise UsageError(f"{_OPTION}: {path}, line {reader.line_num}: invalid CSV: {error}") from error
     missing = [name for name in groups or () if name not in found]
     if missing or not found:
         raise UsageError(f"{_OPTION}: {path} has no rows" + (f" of group {missing[0]}" if missing else ""))
@@ -56,10 +56,10 @@ def written_plan(offsets: Mapping[str, Mapping[TopicPartition, int]], *, has_gro
 def _row(row: Sequence[str], groups: Sequence[str] | None, where: str) -> tuple[str, TopicPartition, int]:
     if len(row) == 3:
         if groups is None or len(groups) != 1:
-            raise UsageError(f"{where}: with several groups a row is group,topic,partition,offset")
+            raise UsageError(f"{where}: with several groups, a row must be group,topic,partition,offset")
         row = (groups[0], *row)
     if len(row) != 4:
-        raise UsageError(f"{where}: a row is topic,partition,offset or group,topic,partition,offset")
+        raise UsageError(f"{where}: a row must be topic,partition,offset or group,topic,partition,offset")
     group, topic, partition, offset = (part.strip() for part in row)
     problem = topic_name_problem(topic)
     if problem is not None:
@@ -67,7 +67,7 @@ def _row(row: Sequence[str], groups: Sequence[str] | None, where: str) -> tuple[
     try:
         numbers = int(partition), int(offset)
     except ValueError:
-        raise UsageError(f"{where}: partition and offset are numbers, not {partition!r} and {offset!r}") from None
+        raise UsageError(f"{where}: partition and offset must be numbers, not {partition!r} and {offset!r}") from None
     if min(numbers) < 0:
-        raise UsageError(f"{where}: partition and offset are numbers from 0 on")
+        raise UsageError(f"{where}: partition and offset must be at least 0")
     return group, TopicPartition(topic, numbers[0]), numbers[1]

@@ -1,4 +1,4 @@
-"""``barnabas groups describe``: where groups are, and who reads what."""
+"""``barnabas groups describe``: offsets, members and assignments of groups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NONE = "-"
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a group is in a partition; None for what is not known."""
+    """The position of a group in a partition; unknown values are None."""
 
     partition: TopicPartition
     committed: int | None
@@ -37,11 +37,11 @@ class _Place:
 
 
 def chosen_groups(group: Sequence[str] | None, *, all_groups: bool = False) -> list[str] | None:
-    """None for all groups. Raises UsageError."""
+    """The group ids; None for all groups. Raises UsageError."""
     if all_groups and group:
-        raise UsageError("--all-groups is everything: leave --group out")
+        raise UsageError("--all-groups includes every group: omit --group")
     if not group and not all_groups:
-        raise UsageError("which group? Give its id, or --group with it")
+        raise UsageError("no group given: give its id, as an argument or with --group")
     return None if all_groups else list(dict.fromkeys(group or ()))
 
 
@@ -78,7 +78,7 @@ async def described_answer(
 
 
 async def _places(admin: AdminClient, groups: Sequence[GroupDescription]) -> dict[str, list[_Place]]:
-    """All partitions that a group has an offset of, or reads."""
+    """All partitions that a group has offsets for, or reads."""
     from barnabas.clients.admin import OffsetSpec
 
     if not groups:

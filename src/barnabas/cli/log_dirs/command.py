@@ -1,4 +1,4 @@
-"""``barnabas log-dirs describe|move``: how much is in the log directories of brokers, and replicas that change them."""
+"""``barnabas log-dirs describe|move``: sizes of log directories, and moves of replicas between them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-app = cluster_app(
-    "log-dirs", "Show the log directories of brokers, how much is in them, and move replicas between them."
-)
+app = cluster_app("log-dirs", "Show the log directories of brokers and their sizes, and move replicas between them.")
 main = main_of(app)
 app.command(move)
 
@@ -33,7 +31,7 @@ def describe(
     bytes: Flag = False,
     options: ClusterOptions | None = None,
 ) -> int:
-    """Show the directories, or with --partitions each replica in them.
+    """Show the log directories, or with --partitions each replica in them.
 
     For example:
 
@@ -43,20 +41,20 @@ def describe(
     Parameters
     ----------
     broker_list
-        Ids of brokers with commas between; without it, all that are alive.
+        Broker ids, separated by commas. Default: all live brokers.
     topic_list
-        Topics with commas between; without it, all.
+        Topics, separated by commas. Default: all.
     partitions
-        Each replica with its size instead of the sum.
+        Show each replica with its size, instead of the sums.
     bytes
-        Sizes in bytes.
+        Show sizes in bytes.
     """
     brokers = None
     if broker_list is not None:
         try:
             brokers = [int(part) for part in broker_list.split(",")]
         except ValueError:
-            raise UsageError(f"--broker-list {broker_list}: write ids with commas between, as in 1,2") from None
+            raise UsageError(f"--broker-list {broker_list}: write ids separated by commas, for example 1,2") from None
     topics = None if topic_list is None else {part.strip() for part in topic_list.split(",") if part.strip()}
 
     async def work(admin: AdminClient) -> Answer:
@@ -73,7 +71,7 @@ def describe(
         document = {
             "log_dirs": [_document(b, path, each) for b, found in chosen.items() for path, each in found.items()]
         }
-        notes = [] if any(chosen.values()) or problems else ["no directories are shown: this needs DESCRIBE on Cluster"]
+        notes = [] if any(chosen.values()) or problems else ["no directories visible: this needs DESCRIBE on Cluster"]
         return Answer(document, [sheet] if sheet.rows else [], notes, problems)
 
     return (options or ClusterOptions()).run(work, right="DESCRIBE on Cluster")
@@ -92,7 +90,7 @@ def _directories(chosen: dict[int, dict[str, Any]], *, in_bytes: bool) -> Any:
     sheet = Sheet(columns=("broker", "directory", "replicas", "size", "usable", "total", "state"))
     for broker, found in chosen.items():
         for path, each in found.items():
-            state = "out of use" if each.error is not None else "cordoned" if each.is_cordoned else ""
+            state = "offline" if each.error is not None else "cordoned" if each.is_cordoned else ""
             size = sum(info.size for info in each.replicas.values())
             sheet.add(
                 str(broker), path, str(len(each.replicas)), _size(size, in_bytes), _size(each.usable_bytes, in_bytes),

@@ -1,4 +1,4 @@
-"""``barnabas log-dirs move``: replicas go to another directory of their broker."""
+"""``barnabas log-dirs move``: move replicas to another directory of their broker."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def move(
     wait: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Move replicas to another directory of their broker. They are copied while everything goes on.
+    """Move replicas to another directory of their broker. The broker copies them while it serves clients.
 
-    'barnabas reassign execute' moves to other brokers, and to directories there.
+    'barnabas reassign execute' moves replicas to other brokers, and to directories there.
 
     For example:
 
@@ -49,21 +49,21 @@ def move(
     topic
         A topic, or some of its partitions as in orders:0,2. May be repeated.
     to
-        The directory, as 'barnabas log-dirs describe' shows it.
+        The target directory, as 'barnabas log-dirs describe' shows it.
     broker_id
-        Only replicas of this broker. May be repeated; without it, of all brokers that have this directory.
+        Only replicas of this broker. May be repeated. Default: all brokers that have this directory.
     wait
-        Return when everything is copied.
+        Return when all replicas are copied.
     """
     topics = parse_topics(topic)
     if not topics:
-        raise UsageError("which replicas? Give a topic, or some of its partitions as in orders:0,2")
+        raise UsageError("no replicas given: give a topic, or some of its partitions as in orders:0,2")
     for name, _ in topics:
         problem = topic_name_problem(name)
         if problem is not None:
             raise UsageError(f"{name}: {problem}")
     if not to.startswith("/"):
-        raise UsageError(f"--to {to}: the path of a directory is absolute")
+        raise UsageError(f"--to {to}: the path of the directory must be absolute")
     options = options or ChangeOptions()
     dry_run, timeout = options.dry_run, options.timeout
 
@@ -79,7 +79,7 @@ def move(
         if problems:
             return change_answer([], problems, dry_run=dry_run)
         moves = {each: to for each, path in at.items() if path != to and to in found.values[each.broker_id]}
-        notes = [f"{each} is there already" for each, path in at.items() if path == to]
+        notes = [f"{each} is in this directory already" for each, path in at.items() if path == to]
         done = list(moves)
         if not dry_run and moves:
             results = await admin.alter_replica_log_dirs(moves)
@@ -94,7 +94,7 @@ def move(
 
 
 async def _replicas(admin: AdminClient, topics: Topics, found: Directories) -> dict[TopicPartitionReplica, str]:
-    """Where the replicas are that are meant. Raises UnknownName for what nobody has."""
+    """The directories of the selected replicas. Raises UnknownName for a topic or partition without replicas."""
     from barnabas.clients.admin import TopicPartitionReplica
 
     every = {
@@ -108,23 +108,27 @@ async def _replicas(admin: AdminClient, topics: Topics, found: Directories) -> d
     for name, numbers in topics:
         if not any(each.topic == name for each in every):
             known = await topic_names(admin)
-            text = "no replica of this topic is there" if name in known else "there is no topic of this name"
+            text = (
+                "the selected brokers have no replica of this topic"
+                if name in known
+                else "no topic of this name exists"
+            )
             raise UnknownName(name, text, "" if name in known else nearest(name, known))
         for number in numbers or ():
             if not any((each.topic, each.partition) == (name, number) for each in at):
-                raise UnknownName(f"{name}-{number}", "no replica of this partition is there")
+                raise UnknownName(f"{name}-{number}", "the selected brokers have no replica of this partition")
     return at
 
 
 def _objections(found: Directories, brokers: set[int], to: str, *, is_chosen: bool) -> list[Problem]:
-    """A directory that a broker does not have; without chosen brokers it is enough that one has it."""
+    """Problems of brokers without the directory; without --broker-id, one broker with it is enough."""
     without = [broker for broker in sorted(brokers) if to not in found[broker]]
     if not is_chosen and len(without) < len(brokers):
         return []
     return [
         Problem(
-            f"there is no {to}", f"broker {broker}", "LOG_DIR_NOT_FOUND",
-            f"it has the directories {_listed(found[broker])}",
+            f"the broker has no directory {to}", f"broker {broker}", "LOG_DIR_NOT_FOUND",
+            f"its directories are {_listed(found[broker])}",
         )
         for broker in without
     ]  # fmt: skip
@@ -137,7 +141,7 @@ def _listed(directories: Mapping[str, object]) -> str:
 async def _wait(
     admin: AdminClient, moves: Mapping[TopicPartitionReplica, str], timeout_s: float | None
 ) -> list[Problem]:
-    """Until every replica is in its directory. Without a --timeout as long as it takes."""
+    """Wait until every replica is in its directory, without a limit unless --timeout is given."""
     until = None if timeout_s is None else time.monotonic() + timeout_s
     pause_s = _POLL_S[0]
     with showing(len(moves), "moving replicas") as advance:
@@ -148,8 +152,8 @@ async def _wait(
             if not left:
                 return []
             if until is not None and time.monotonic() > until:
-                advice = "they go on; 'barnabas log-dirs describe --partitions' shows where they are"
-                return [Problem(f"{left[0]} did not get there in {timeout_s:g} s", advice=advice)]
+                advice = "the moves continue; 'barnabas log-dirs describe --partitions' shows them"
+                return [Problem(f"{left[0]} was not moved within {timeout_s:g} s", advice=advice)]
             await asyncio.sleep(pause_s)
             pause_s = min(_POLL_S[1], pause_s * 1.5)
 

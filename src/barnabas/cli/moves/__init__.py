@@ -1,1 +1,1 @@
-"""``barnabas reassign`` and ``cluster rebalance|drain``: replicas that move between brokers."""
+"""``barnabas reassign`` and ``cluster rebalance|drain``: move replicas between brokers."""

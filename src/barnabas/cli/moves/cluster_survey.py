@@ -1,6 +1,6 @@
-"""What there is in a cluster, for a plan of moves: replicas, what is on its way, sizes and room.
+"""Read a cluster for a plan of moves: replicas, ongoing moves, sizes and free space.
 
-A partition that is on its way counts as where it is going to, so that a plan goes on from the moves of an earlier one.
+A moving partition counts as having its target replicas, so a new plan builds on the moves of an earlier one.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _PAUSE_S = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """``brokers`` are alive, with their racks. ``replicas`` are those of the moves that are ``under_way``, too.
+    """``brokers`` are the live ones, with their racks. ``replicas`` include the targets of ``under_way`` moves.
 
-    ``room`` are the bytes that the disks of a broker have left, where it tells. ``cordoned`` brokers take no replicas.
+    ``room`` is the free space of a broker's disks in bytes, if known. ``cordoned`` brokers accept no new replicas.
     """
 
     brokers: Mapping[int, str | None]
@@ -70,8 +70,8 @@ async def survey(admin: AdminClient) -> Survey:
 async def _settled_partitions(
     admin: AdminClient,
 ) -> tuple[dict[TopicPartition, TopicPartitionInfo], dict[TopicPartition, PartitionReassignment], list[Problem]]:
-    """A broker shows the end of a move a moment after the controller: a partition with more replicas than others of
-    its topic, and nothing under way, is looked at again.
+    """A broker shows the end of a move a moment after the controller. So a partition that has more replicas than others
+    of its topic, but no ongoing move, is read again.
     """
     for _ in range(_LOOKS):
         before = await admin.list_partition_reassignments()
@@ -109,7 +109,7 @@ def _target(going: PartitionReassignment) -> tuple[int, ...]:
 def _sizes(
     found: Mapping[int, Mapping[str, LogDirDescription]], partitions: Mapping[TopicPartition, object]
 ) -> dict[TopicPartition, int]:
-    """The largest replica's: the others are not complete, or have been cleaned more."""
+    """The size of the largest replica: others are incomplete, or more compacted."""
     sizes = dict.fromkeys(partitions, 0)
     for directories in found.values():
         for each in directories.values():
@@ -120,7 +120,7 @@ def _sizes(
 
 
 def _room(directories: Mapping[str, LogDirDescription]) -> int | None:
-    """Directories with the same numbers are on one disk."""
+    """Free space of a broker. Directories with equal sizes are on the same disk."""
     disks = {
         (each.total_bytes, each.usable_bytes)
         for each in directories.values()

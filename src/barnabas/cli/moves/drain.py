@@ -1,4 +1,4 @@
-"""``barnabas cluster drain``: everything that is on some brokers goes to the others."""
+"""``barnabas cluster drain``: move all replicas of some brokers to the others."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def drain(
     moves: MoveOptions | None = None,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Move everything away from brokers, so that they can be taken out. Nothing else moves.
+    """Move all replicas away from brokers, so that the brokers can be removed. No other replicas move.
 
-    It shows the plan, and on a terminal asks before it begins. It ends when the brokers have no replicas and the
-    throttle is off. When it is stopped, moves under way go on in the cluster, and the same command does what is left.
+    The command shows its plan and, on a terminal, asks for confirmation. It ends when the brokers have no replicas and
+    the throttle is removed. After an interruption, ongoing moves continue, and the same command makes the others.
 
     For example:
 
@@ -41,15 +41,15 @@ def drain(
     Parameters
     ----------
     broker_id
-        The brokers that are to be empty.
+        The brokers to drain.
     cordon
-        They get no replicas of new topics either (cordoned.log.dirs=*, since Kafka 4.3); with --cancel they do again.
+        Also place no replicas of new topics on them (cordoned.log.dirs=*, since Kafka 4.3); with --cancel, allow them.
     """
     moves, options = moves or MoveOptions(), options or ChangeOptions()
     leaving, dry_run = tuple(dict.fromkeys(broker_id)), options.dry_run
     both = [each for each in moves.brokers() or () if each in leaving]
     if both:
-        raise UsageError(f"--broker-list: broker {both[0]} is to be empty")
+        raise UsageError(f"--broker-list: broker {both[0]} is one of those to drain")
     moves.rate()
 
     async def work(admin: AdminClient) -> Answer:
@@ -94,13 +94,15 @@ def _objections(found: Survey, leaving: tuple[int, ...]) -> list[Problem]:
     held = {each for brokers in found.replicas.values() for each in brokers}
     known = sorted({*found.brokers, *held})
     problems = [
-        Problem("no such broker is there, and no replica is on it", str(each), advice=f"there are {ids(known)}")
+        Problem(
+            "no such broker exists, and no replica is assigned to it", str(each), advice=f"the brokers are {ids(known)}"
+        )
         for each in leaving
         if each not in known
     ]
     problems += [
         Problem(
-            f"it has no leader, and can't be copied from {ids(brokers)}", str(partition),
+            f"the partition has no leader, so it can't be copied from {ids(brokers)}", str(partition),
             advice="start one of these brokers, or delete the topic",
         )
         for partition, brokers in sorted(found.replicas.items())

@@ -1,7 +1,7 @@
-"""Make the moves of a plan, some at a time, until they have come to their end.
+"""Execute the moves of a plan, some at a time, until all have ended.
 
-Everything that somebody else needs to go on is in the cluster: which moves are under way, where replicas are, and the
-throttle. So this can be stopped at any moment, and whoever plans again goes on from there.
+All state is in the cluster: ongoing moves, replicas, and the throttle. So the execution can be interrupted at any
+moment, and a new plan continues from there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SHOWN_S = 15.0
 
 @dataclass(slots=True)
 class Outcome:
-    """``moved`` partitions are where they should be."""
+    """``moved`` partitions have their target replicas."""
 
     moved: list[TopicPartition] = field(default_factory=list)
     elected: int = 0
@@ -47,9 +47,9 @@ class Outcome:
 async def execute(
     admin: AdminClient, plan: MovePlan, *, rate: int | None, at_once: int, until: float | None
 ) -> Outcome:
-    """Throttle, move, elect. The throttle is left for who finds that nothing moves any more.
+    """Throttle, move, elect. The caller removes the throttle when no partition moves any more.
 
-    ``at_once`` is how many partitions a broker may have on their way, ``until`` a moment of ``time.monotonic``.
+    ``at_once`` is how many partitions a broker may move at once, ``until`` a deadline of ``time.monotonic``.
     """
     outcome = Outcome()
     outcome.problems += await _hold_back(admin, plan, rate)
@@ -84,7 +84,7 @@ async def _hold_back(admin: AdminClient, plan: MovePlan, rate: int | None) -> li
 
 
 class _Moving:
-    """Moves wait in the order of the plan; those begin whose brokers have few others on their way."""
+    """Start waiting moves in the order of the plan, while their brokers have few enough ongoing ones."""
 
     def __init__(self, admin: AdminClient, plan: MovePlan, at_once: int, outcome: Outcome) -> None:
         self._admin, self._plan, self._at_once, self._outcome = admin, plan, at_once, outcome
@@ -98,11 +98,11 @@ class _Moving:
 
     @property
     def has_more(self) -> bool:
-        """Whether moves wait for others to end."""
+        """Whether moves are waiting for others to end."""
         return bool(self._waiting)
 
     async def step(self) -> bool:
-        """Whether anything is still to be waited for."""
+        """Whether any move is waiting or ongoing."""
         self._under_way = await self._admin.list_partition_reassignments()
         for partition in [each for each in self._begun if each not in self._under_way]:
             move = self._begun.pop(partition)
@@ -134,7 +134,7 @@ class _Moving:
         return {*targets} if leader is None else {*targets, leader}
 
     async def received(self) -> Mapping[int, int]:
-        """Bytes that each broker has of what it is to get."""
+        """Bytes of the new replicas that each broker already has."""
         if not is_watched() or time.monotonic() < self._sizes_at:
             return self._received
         self._sizes_at = time.monotonic() + _SIZES_EVERY_S
@@ -153,11 +153,11 @@ class _Moving:
 
     def said(self) -> str:
         left = len(self._waiting) + len(self._under_way)
-        return f"{max(0, self._count - left)} of {self._count} partitions, {len(self._under_way)} on their way"
+        return f"{max(0, self._count - left)} of {self._count} partitions, {len(self._under_way)} in progress"
 
 
 async def _reorder(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
-    """Other preferred leaders, where nothing is copied."""
+    """Moves that only change the preferred leader, without copying."""
     order = {each.partition: each.after for each in plan.moves if not each.adds}
     if order:
         results = await admin.alter_partition_reassignments(order)
@@ -166,7 +166,7 @@ async def _reorder(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None
 
 
 async def _check(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
-    """Somebody else may have taken moves back. Brokers show the end of a move a moment after the controller."""
+    """Check the results. Brokers show the end of a move a moment after the controller; others may have cancelled it."""
     wanted = {each: plan.after[each] for each in outcome.moved}
     until = time.monotonic() + _SHOWN_S
     while wanted:
@@ -176,7 +176,7 @@ async def _check(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
             for topic in described.values.values()
             for each in topic.partitions
         }
-        # A topic that has been deleted meanwhile needs no move.
+        # A topic that was deleted in the meantime needs no move.
         wanted = {each: after for each, after in wanted.items() if each in there and there[each] != after}
         if time.monotonic() > until:
             break
@@ -184,12 +184,14 @@ async def _check(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
             await asyncio.sleep(_POLL_S[0])
     for each, after in sorted(wanted.items()):
         outcome.moved.remove(each)
-        text = f"it is on {ids(there[each])} and not on {ids(after)}, and nothing is under way"
-        outcome.problems.append(Problem(text, str(each), advice="was it taken back? The same command begins it again"))
+        text = f"its replicas are on {ids(there[each])}, not on {ids(after)}, and it is not moving"
+        outcome.problems.append(
+            Problem(text, str(each), advice="the move was probably cancelled; run the same command to start it again")
+        )
 
 
 async def _elect(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
-    """Preferred leaders take office, as far as they can."""
+    """Elect the preferred leaders, as far as possible."""
     wanted = {*plan.elections, *(each.partition for each in plan.moves)} & {*plan.elections, *outcome.moved}
     if not wanted:
         return
@@ -198,7 +200,9 @@ async def _elect(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
     missing = {
         each: error
         for each, error in results.errors.items()
-        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # It has been deleted meanwhile.
+        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # The topic was deleted in the meantime.
     }
-    advice = {ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "it leads when it has caught up: the same command elects it"}
+    advice = {
+        ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "when the replica has caught up, run the same command to elect it"
+    }
     outcome.problems += problems_of(missing, right=ALTER, advice=advice)

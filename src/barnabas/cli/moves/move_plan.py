@@ -1,4 +1,4 @@
-"""A plan of moves as it is shown before anything is begun: what each broker gets, gives and copies."""
+"""A plan of moves, shown before it starts: what each broker receives, gives up and copies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN_MOVES = 40
 
 @dataclass(frozen=True)
 class MovePlan:
-    """``elections`` are partitions whose preferred leader is to take office, moved or not."""
+    """``elections`` are partitions whose preferred leader will be elected, moved or not."""
 
     survey: Survey
     moves: Sequence[Move]
@@ -43,12 +43,12 @@ class MovePlan:
 
     @cached_property
     def received(self) -> Counter[int]:
-        """Bytes that are copied to each broker."""
+        """Bytes copied to each broker."""
         return Counter({b: sum(each.size for each in self.moves if b in each.adds) for b in self._targets()})
 
     @cached_property
     def sent(self) -> Counter[int]:
-        """Bytes that are copied from each broker: from those that lead."""
+        """Bytes copied from each broker, as the leader."""
         sent: Counter[int] = Counter()
         for each in self.moves:
             leader = self.survey.leaders.get(each.partition)
@@ -60,11 +60,11 @@ class MovePlan:
         return {broker for each in self.moves for broker in each.adds}
 
     def seconds_at(self, rate: int) -> float:
-        """How long it takes if each broker copies ``rate`` bytes a second in each direction."""
+        """The duration if each broker copies ``rate`` bytes per second in each direction."""
         return max([*self.received.values(), *self.sent.values()], default=0) / rate
 
     def document(self) -> dict[str, Any]:
-        """Also a file for 'barnabas reassign execute', and for Kafka's tool."""
+        """The document, which is also a file for 'barnabas reassign execute' and for Kafka's tool."""
         changes = {each.partition: each.after for each in self.moves}
         return moves_document(changes) | {
             "current": moves_document({each.partition: each.before for each in self.moves}),
@@ -100,11 +100,11 @@ class MovePlan:
                 size_of(move.copied_bytes) if move.adds else "",
             )  # fmt: skip
         if len(self.moves) > _SHOWN_MOVES:
-            moves.caption = f"and {len(self.moves) - _SHOWN_MOVES} smaller ones; --output json shows all"
+            moves.caption = f"and {len(self.moves) - _SHOWN_MOVES} smaller ones; --output json lists all"
         return [brokers, moves]
 
     def _brokers(self) -> list[int]:
-        """Also those that are not alive."""
+        """All brokers of the plan, including those that are not alive."""
         return sorted({*self.survey.brokers, *(each for brokers in self.survey.replicas.values() for each in brokers)})
 
     @cached_property
@@ -149,12 +149,12 @@ class MovePlan:
 
 
 def without_room(plan: MovePlan) -> list[Problem]:
-    """Brokers whose disks are too small for what they would get."""
+    """Problems of brokers whose disks are too small for their new replicas."""
     return [
         Problem(
-            f"it would get {size_of(received)} and has room for {size_of(plan.survey.room[broker])}",
+            f"it would receive {size_of(received)}, but has only {size_of(plan.survey.room[broker])} free",
             f"broker {broker}",
-            advice="make room there, or choose other brokers with --broker-list",
+            advice="free some space there, or choose other brokers with --broker-list",
         )
         for broker, received in sorted(plan.received.items())
         if received > plan.survey.room.get(broker, received)

@@ -1,6 +1,6 @@
-"""What ``cluster rebalance`` and ``cluster drain`` do alike: show the plan, ask, move, and end the throttle.
+"""Shared by ``cluster rebalance`` and ``cluster drain``: show the plan, confirm, move, and remove the throttle.
 
-Nothing of it is kept on this machine: a command that was stopped is gone on with by the same command, from anywhere.
+No state is kept on this machine: after an interruption, the same command continues from any machine.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ __all__ = ["MoveOptions", "Moves", "cancel", "carry_out", "usable_racks"]
 
 _RIGHT = "ALTER on Cluster"
 _ROUNDS = 5
-_GOES_ON = "moves that are under way go on, with their throttle; the same command does what is left"
+_GOES_ON = "ongoing moves continue, with their throttle; run the same command to make the remaining moves"
 
 
 @Parameter(name="*", group=Group("Moves", sort_key=80))
 @dataclass(kw_only=True)
 class MoveOptions:
-    """How to move, for every command that plans its moves itself."""
+    """Options of commands that plan their moves."""
 
     broker_list: str | None = None
-    """Only these brokers get replicas, as in 1,2,3; without it, all that are alive."""
+    """Only these brokers receive replicas, for example 1,2,3. Default: all live brokers."""
     disable_rack_aware: Flag = False
-    """Pay no regard to racks."""
+    """Ignore racks."""
     throttle: Long | None = None
-    """How many bytes a second each broker may copy from and to others. It ends with the moves."""
+    """Bytes per second that each broker may copy from and to others. The limit ends with the moves."""
     at_once: Annotated[Count, Parameter(show_default=True)] = 50
-    """How many partitions each broker may have on their way."""
+    """Number of partitions that each broker may move at once."""
     cancel: Flag = False
-    """Take back the moves that are under way, and end the throttle."""
+    """Cancel the ongoing moves, and remove the throttle."""
     yes: Flag = False
-    """Begin without asking. It is only asked on a terminal."""
+    """Start without confirmation. Only a terminal is asked for one."""
 
     def brokers(self) -> tuple[int, ...] | None:
         return broker_ids(self.broker_list, "--broker-list")
@@ -62,10 +62,10 @@ class MoveOptions:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """``plan`` raises ValueError for what can't be, ``problems`` are what speaks against any plan.
+    """``plan`` raises ValueError for an impossible request; ``problems`` prevent any plan.
 
-    ``done`` is said at the end. With ``repeats`` it is planned again until nothing is left to be moved. ``first`` is
-    done before anything moves, and returns why it can't be.
+    ``done`` is the final message. With ``repeats``, plan again until no moves remain. ``first`` runs before the moves,
+    and returns its problems.
     """
 
     plan: Callable[[Survey], MovePlan]
@@ -79,23 +79,23 @@ class Moves:
 
 
 def usable_racks(found: Survey, options: MoveOptions, leaving: Iterable[int] = ()) -> dict[int, str | None]:
-    """The brokers that may be used, with the racks that are to be heeded. Raises ValueError."""
+    """The usable brokers, with the racks to respect. Raises ValueError."""
     chosen = [each for each in options.brokers() or sorted(found.brokers) if each not in leaving]
     unknown = [each for each in chosen if each not in found.brokers]
     alive = ", ".join(map(str, sorted(found.brokers)))
     if unknown:
-        raise ValueError(f"--broker-list: broker {unknown[0]} is not there; the brokers that are alive are {alive}")
+        raise ValueError(f"--broker-list: broker {unknown[0]} is not alive; the live brokers are {alive}")
     racks = {each: None if options.disable_rack_aware else found.brokers[each] for each in chosen}
     silent = [str(each) for each, rack in racks.items() if rack is None]
     if silent and len(silent) < len(racks):
         raise ValueError(
-            f"brokers {', '.join(silent)} tell no rack, and others do: give --disable-rack-aware, or set broker.rack"
+            f"brokers {', '.join(silent)} have no rack, but others do: give --disable-rack-aware, or set broker.rack"
         )
     return racks
 
 
 async def carry_out(admin: AdminClient, moves: Moves) -> Answer:
-    """The answer of the whole command. On a Ctrl-C it says what goes on by itself."""
+    """Run the whole command. After Ctrl-C it reports which moves continue."""
     from barnabas.cli.moves.cluster_survey import survey
     from barnabas.cli.moves.throttle import find_throttle
 
@@ -118,13 +118,13 @@ async def carry_out(admin: AdminClient, moves: Moves) -> Answer:
     try:
         await _move(admin, moves, plan, moves.options.rate() or throttled.rate, answer)
     except asyncio.CancelledError:
-        sys.stderr.write(f"\n{running_command.get()}: stopped; {_GOES_ON}, and --cancel takes them back\n")
+        sys.stderr.write(f"\n{running_command.get()}: stopped; {_GOES_ON}, or --cancel to cancel them\n")
         raise
     return answer
 
 
 async def cancel(admin: AdminClient, is_meant: Callable[[PartitionReassignment], bool], *, dry_run: bool) -> Answer:
-    """Take back moves that are under way. The throttle ends if nothing else moves."""
+    """Cancel ongoing moves. Remove the throttle if no other partition moves."""
     from barnabas.cli.moves.throttle import end_throttle
 
     under_way = await admin.list_partition_reassignments()
@@ -139,7 +139,7 @@ async def cancel(admin: AdminClient, is_meant: Callable[[PartitionReassignment],
     if not problems and len(meant) == len(under_way):
         freed, problems = await end_throttle(admin, dry_run=dry_run)
         changes += freed
-    notes = [] if changes or problems else ["nothing is under way"]
+    notes = [] if changes or problems else ["no moves are in progress"]
     return change_answer(changes, problems, dry_run=dry_run, notes=notes)
 
 
@@ -149,19 +149,21 @@ def _shown(plan: MovePlan, throttled: FoundThrottle, moves: Moves) -> Answer:
     problems = [*throttled.problems, *without_room(plan)]
     rate, notes = moves.options.rate(), list(moves.notes(plan.survey))
     if throttled.lasting and rate is not None:
-        text = f"--throttle: {', '.join(throttled.lasting[:3])} is throttled for good, with rates of its own"
-        problems.append(Problem(text, advice="leave --throttle out: these rates hold for the moves of such topics"))
+        text = f"--throttle: {', '.join(throttled.lasting[:3])} has a permanent throttle with its own rates"
+        problems.append(
+            Problem(text, advice="omit --throttle: the permanent rates also apply to the moves of such topics")
+        )
     if rate is None and throttled.rate is not None and not plan.is_empty:
         rate = throttled.rate
-        notes.append(f"the throttle that is there goes on: {rate} bytes/s for each broker")
+        notes.append(f"the existing throttle stays: {rate} bytes/s for each broker")
     if plan.survey.under_way:
-        notes.append(f"{len(plan.survey.under_way)} partitions are on their way already, and are waited for")
+        notes.append(f"{len(plan.survey.under_way)} partitions are moving already; this command waits for them")
     if plan.is_empty:
-        notes.append("nothing is to be moved")
+        notes.append("no moves are needed")
     elif plan.copied_bytes and rate is None:
-        notes.append("without --throttle brokers copy as fast as they can")
+        notes.append("without --throttle, brokers copy as fast as they can")
     elif plan.copied_bytes and rate is not None:
-        notes.append(f"at {rate} bytes/s for each broker it takes about {_duration(plan.seconds_at(rate))}")
+        notes.append(f"at {rate} bytes/s for each broker, this takes about {_duration(plan.seconds_at(rate))}")
     if moves.change.dry_run:
         notes.append("nothing was changed")
     document = {"dry_run": moves.change.dry_run, "throttle": rate, **plan.document(), "moved": 0, "elected": 0}
@@ -169,7 +171,7 @@ def _shown(plan: MovePlan, throttled: FoundThrottle, moves: Moves) -> Answer:
 
 
 def _print(answer: Answer) -> None:
-    """The plan, before anything of it is begun."""
+    """Print the plan before it starts."""
     for index, sheet in enumerate(answer.sheets):
         if index:
             sys.stdout.write("\n")
@@ -181,10 +183,10 @@ def _print(answer: Answer) -> None:
 
 
 async def _is_agreed() -> bool:
-    """Asked where somebody is; elsewhere whoever wrote the command line has agreed."""
+    """Ask for confirmation on a terminal; elsewhere the command line itself is the confirmation."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
-    sys.stderr.write("begin? [y/N] ")
+    sys.stderr.write("start? [y/N] ")
     sys.stderr.flush()
     loop = asyncio.get_running_loop()
     typed: asyncio.Future[None] = loop.create_future()
@@ -221,7 +223,7 @@ async def _move(admin: AdminClient, moves: Moves, plan: MovePlan, rate: int | No
             moved, elected = moved + len(outcome.moved), elected + outcome.elected
             problems = outcome.problems
             if outcome.is_late:
-                text = f"{moved} of {len(plan.moves)} partitions were moved in {timeout_s:g} s"
+                text = f"{moved} of {len(plan.moves)} partitions were moved within {timeout_s:g} s"
                 problems.append(Problem(text, advice=_GOES_ON))
                 break
             if problems or not moves.repeats:
@@ -232,7 +234,7 @@ async def _move(admin: AdminClient, moves: Moves, plan: MovePlan, rate: int | No
         if not await admin.list_partition_reassignments():
             problems += (await end_throttle(admin, dry_run=False))[1]
     except (AdminError, ClientError) as error:
-        problems += [problem_of(error, right=_RIGHT), Problem("not everything was moved", advice=_GOES_ON)]
+        problems += [problem_of(error, right=_RIGHT), Problem("not all partitions were moved", advice=_GOES_ON)]
     answer.document |= {"moved": moved, "elected": elected}
     answer.problems = problems
     answer.notes = [*answer.notes, f"{moved} partitions were moved, {elected} leaders elected"]

@@ -1,4 +1,4 @@
-"""Bars on the terminal while replicas are copied: one for all of it, and one for each broker that gets some."""
+"""Progress bars on the terminal while replicas are copied: one in total, and one for each receiving broker."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def is_watched() -> bool:
 
 @contextmanager
 def showing_moves(expected: Mapping[int, int]) -> Iterator[Told]:
-    """``expected`` are the bytes that each broker gets. The bars are told how many it has, and words for the first bar.
+    """``expected`` are the bytes that each broker will receive. Update the bars with the bytes it has, and the first
+    bar's text.
 
-    They go away at the end. Where nobody watches there are none.
+    The bars disappear at the end. Without a terminal no bars appear.
     """
     if not is_watched():
         yield lambda have, said: None

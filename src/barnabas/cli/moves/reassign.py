@@ -1,4 +1,4 @@
-"""``barnabas reassign generate|execute|verify|list|cancel``: partitions move to other brokers and directories."""
+"""``barnabas reassign generate|execute|verify|list|cancel``: move partitions to other brokers and directories."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ __all__ = ["app", "main"]
 
 app = cluster_app(
     "reassign",
-    "Move partitions to other brokers and directories, and change how many replicas they have.\n\n"
-    "`generate` shows where they would be; `execute` begins to move them; `verify` tells whether they are there.",
+    "Move partitions to other brokers and directories, and change their replication factor.\n\n"
+    "`generate` proposes new replicas; `execute` starts the moves; `verify` checks whether they are complete.",
 )
 main = main_of(app)
 
@@ -56,9 +56,9 @@ def generate(
     disable_rack_aware: Flag = False,
     options: ClusterOptions | None = None,
 ) -> int:
-    """Show where partitions would be if brokers had equally many, with as few moves as that takes.
+    """Propose replicas so that brokers have equally many, with as few moves as possible.
 
-    With --output json it is a file for execute, and for Kafka's tool; "current" in it is how it is now.
+    --output json writes a file for execute and for Kafka's tool; its "current" part contains the present replicas.
 
     For example:
 
@@ -69,15 +69,15 @@ def generate(
     Parameters
     ----------
     topics_to_move_json_file
-        A file of Kafka's: {"version": 1, "topics": [{"topic": "orders"}]}. - is the standard input.
+        A file in Kafka's format: {"version": 1, "topics": [{"topic": "orders"}]}. - is the standard input.
     topic
         A topic, or some of its partitions as in orders:0,2. May be repeated.
     broker_list
-        The brokers that may be used, as in 1,2,3; without it, all that are alive.
+        The brokers to use, for example 1,2,3. Default: all live brokers.
     replication_factor
-        How many replicas each partition is to have; without it, as many as it has.
+        The new replication factor. Default: unchanged.
     disable_rack_aware
-        Pay no regard to racks.
+        Ignore racks.
     """
     wanted = wanted_of(
         topics_to_move_json_file=topics_to_move_json_file, topic=topic, broker_list=broker_list,
@@ -92,9 +92,9 @@ def generate(
         planned = {partition: move.replicas for partition, move in moves.items()}
         document = moves_document(planned) | {"current": moves_document({each: stage.replicas[each] for each in moves})}
         different = sorted(each for each in moves if planned[each] != stage.replicas[each])
-        notes = [f"{len(moves) - len(different)} of {len(moves)} partitions stay as they are"]
+        notes = [f"{len(moves) - len(different)} of {len(moves)} partitions do not change"]
         if different:
-            notes.append("--output json makes a file of it for 'barnabas reassign execute --reassignment-json-file'")
+            notes.append("--output json writes a file for 'barnabas reassign execute --reassignment-json-file'")
         return Answer(document, [_plan_sheet(stage, moves, different)] if different else [], notes)
 
     return (options or ClusterOptions()).run(work, right=_DESCRIBE)
@@ -117,10 +117,9 @@ def execute(
     wait: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Begin to move partitions: those of a file, or of topics.
+    """Start to move the partitions of a file or of topics.
 
-    Nothing is begun if something speaks against one of them. What is copied goes on after this command; --wait
-    stays until it has ended.
+    No move starts if one of them is invalid. Moves continue after this command ends; --wait waits for them.
 
     For example:
 
@@ -132,30 +131,30 @@ def execute(
     Parameters
     ----------
     reassignment_json_file
-        A file of Kafka's or of generate: {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas":
-        [1, 2], "log_dirs": ["any", "/data/2"]}]}; log_dirs may be left out. - is the standard input.
+        A file in Kafka's format or of generate: {"version": 1, "partitions": [{"topic": "orders", "partition": 0,
+        "replicas": [1, 2], "log_dirs": ["any", "/data/2"]}]}; log_dirs is optional. - is the standard input.
     topic
         Instead of a file: a topic, or some of its partitions as in orders:0,2. May be repeated.
     broker_list
-        With --topic: spread equally over these brokers, as generate does; without it, over all that are alive.
+        With --topic: the brokers to spread replicas over, as generate does. Default: all live brokers.
     replicas
-        With --topic: exactly these brokers for each of the partitions, the preferred leader first, as in 3,1.
+        With --topic: exactly these brokers for each partition, the preferred leader first, for example 3,1.
     replication_factor
-        With --topic: how many replicas each partition is to have.
+        With --topic: the new replication factor.
     disable_rack_aware
-        With --topic: pay no regard to racks.
+        With --topic: ignore racks.
     additional
-        Also if other moves are under way; those of the same partitions are replaced. Changes throttles, too.
+        Allow other ongoing moves; those of the same partitions are replaced. Also changes throttles.
     disallow_replication_factor_change
-        Refuse moves that would change how many replicas a partition has.
+        Refuse moves that change the replication factor.
     throttle
-        How many bytes a second each broker may copy from and to others, until verify or --wait sees the end.
+        Bytes per second that each broker may copy from and to others, until verify or --wait finds the moves complete.
     replica_alter_log_dirs_throttle
-        How many bytes a second each broker may copy between its own directories, in the same way.
+        The same limit for copies between the directories of a broker.
     rollback_file
-        Write how it is now into this file, which execute reads to go back. It must not be there yet.
+        Write the present replicas to this file, which execute can read to undo the moves. It must not exist yet.
     wait
-        Return when everything is where it should be, and end the throttles.
+        Return when all moves are complete, and remove the throttles.
     """
     options = options or ChangeOptions()
     dry_run, timeout = options.dry_run, options.timeout
@@ -184,9 +183,9 @@ def execute(
             if not left:
                 await admin.await_replicas({each: move.replicas for each, move in moves.items()})
                 _, answer.problems = await unthrottle(admin, wanted.topic_names, dry_run=False)
-                answer.notes = [*answer.notes, "everything is where it should be"]
+                answer.notes = [*answer.notes, "all partitions have their target replicas"]
         elif not dry_run and answer.document["changes"] and not answer.problems:
-            answer.notes = [*answer.notes, "'barnabas reassign list' shows what is still on its way"]
+            answer.notes = [*answer.notes, "'barnabas reassign list' shows the ongoing moves"]
         return answer
 
     return options.run(work, right=ALTER)
@@ -200,9 +199,9 @@ def verify(
     preserve_throttles: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Tell for each partition whether it is where it should be, and end the throttles if nothing moves any more.
+    """Check whether each move is complete, and remove the throttles when no partition moves any more.
 
-    The exit status is 3 while something is still on its way.
+    The exit status is 3 while a move is in progress.
 
     For example:
 
@@ -212,11 +211,11 @@ def verify(
     Parameters
     ----------
     reassignment_json_file
-        The file that execute was given. - is the standard input.
+        The file that was given to execute. - is the standard input.
     topic
         Instead of a file: a topic, or some of its partitions as in orders:0,2. May be repeated.
     preserve_throttles
-        Leave throttles as they are.
+        Keep the throttles.
     """
     from barnabas.cli.moves.reassignment_state import verified_answer
 
@@ -232,7 +231,7 @@ def verify(
 
 @app.command(name="list")
 def list_(*, topic: list[str] | None = None, options: ClusterOptions | None = None) -> int:
-    """List the moves that are under way.
+    """List ongoing moves.
 
     For example:
 
@@ -264,7 +263,7 @@ def cancel(
     preserve_throttles: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Take back moves that are under way: the partitions stay on the brokers that they were on. Throttles end.
+    """Cancel ongoing moves: the partitions stay on their original brokers. Removes the throttles.
 
     For example:
 
@@ -275,18 +274,18 @@ def cancel(
     Parameters
     ----------
     reassignment_json_file
-        The file that execute was given. - is the standard input.
+        The file that was given to execute. - is the standard input.
     topic
         Instead of a file: a topic, or some of its partitions as in orders:0,2. May be repeated.
     all
-        Everything that is under way.
+        All ongoing moves.
     preserve_throttles
-        Leave throttles as they are.
+        Keep the throttles.
     """
     from barnabas.cli.moves.reassignment_state import cancelled_answer
 
     if all and (reassignment_json_file or topic):
-        raise UsageError("--all is everything: leave --reassignment-json-file and --topic out")
+        raise UsageError("--all includes every move: omit --reassignment-json-file and --topic")
     wanted = None if all else wanted_of(reassignment_json_file=reassignment_json_file, topic=topic)
     options = options or ChangeOptions()
     dry_run = options.dry_run
@@ -300,7 +299,7 @@ def cancel(
 async def _begin(
     admin: AdminClient, stage: Stage, moves: Mapping[TopicPartition, Move], rates: Rates, *, dry_run: bool, keeps: bool
 ) -> Answer:
-    """Throttles first, then where new replicas go, then the moves. If none can be begun, throttles don't stay."""
+    """Set throttles, then directories of new replicas, then start the moves. If none starts, remove the throttles."""
     needed = {
         each: move.replicas
         for each, move in moves.items()
@@ -338,13 +337,13 @@ async def _begin(
 async def _announce_directories(
     admin: AdminClient, moves: Mapping[TopicPartition, Move], needed: Mapping[TopicPartition, object]
 ) -> None:
-    """A broker that will get a replica remembers where to put it, and answers that it is not there yet."""
+    """A broker that will receive a replica stores its directory, and answers that the replica does not exist yet."""
     await move_directories(admin, {each: move for each, move in moves.items() if each in needed}, waits=False)
 
 
 def _unchanged_notes(moves: Mapping[TopicPartition, Move], needed: Mapping[TopicPartition, object]) -> list[str]:
     same = len(moves) - len(needed)
-    return [f"{same} of {len(moves)} partitions are on these brokers already"] if same else []
+    return [f"{same} of {len(moves)} partitions are already on these brokers"] if same else []
 
 
 def _reassigned(stage: Stage, partition: TopicPartition, brokers: Sequence[int]) -> Change:
@@ -363,11 +362,11 @@ def _write_rollback(path: str, stage: Stage, moves: Mapping[TopicPartition, Move
         with open(path, "x", encoding="utf-8") as file:
             file.write(json.dumps(document, indent=2) + "\n")
     except OSError as error:
-        raise ValueError(f"--rollback-file: can't write {path}: {error.strerror}; nothing was begun") from error
+        raise ValueError(f"--rollback-file: can't write {path}: {error.strerror}; no move was started") from error
 
 
 async def _wait(admin: AdminClient, moves: Mapping[TopicPartition, Move], timeout_s: float | None) -> list[Problem]:
-    """Until none of the moves is under way. Without a --timeout as long as it takes."""
+    """Wait until none of the moves is in progress, without a limit unless --timeout is given."""
     from barnabas.cli.moves.reassignment_state import on_their_way
     from barnabas.cli.output.progress import showing
 
@@ -381,8 +380,8 @@ async def _wait(admin: AdminClient, moves: Mapping[TopicPartition, Move], timeou
                 return []
             if until is not None and time.monotonic() > until:
                 named = ", ".join(map(str, left[:3])) + (", ..." if len(left) > 3 else "")
-                advice = "they go on; 'barnabas reassign verify' tells when they have ended"
-                return [Problem(f"{named} did not get there in {timeout_s:g} s", advice=advice)]
+                advice = "the moves continue; 'barnabas reassign verify' checks whether they are complete"
+                return [Problem(f"{named} not moved within {timeout_s:g} s", advice=advice)]
             await asyncio.sleep(pause_s)
             pause_s = min(_POLL_S[1], pause_s * 1.5)
 

@@ -1,7 +1,7 @@
-"""What a reassignment of partitions goes through: what is there now, what speaks against it, throttles, directories.
+"""The parts of a partition reassignment: current state, validation, throttles, directories.
 
-Throttles are Kafka's own settings, so that its tool and ours see and end each other's: rates on brokers, and on each
-topic the replicas that they hold for: those that are copied from, and those that are copied to.
+Throttles are Kafka's settings, so Kafka's tool and ours see and remove each other's: rates on brokers, and on topics
+the replicas that they apply to, of leaders (copied from) and followers (copied to).
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ _DIRECTORIES_PAUSE_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """``replicas`` are those of every partition of the topics that are meant, ``under_way`` all moves of the cluster.
+    """``replicas`` cover every partition of the selected topics; ``under_way`` are all ongoing moves of the cluster.
 
-    ``brokers`` are alive, with their racks.
+    ``brokers`` are the live ones, with their racks.
     """
 
     replicas: Mapping[TopicPartition, tuple[int, ...]]
@@ -67,14 +67,14 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Bytes a second that each broker may copy: to and from others, and between its own directories."""
+    """Bytes per second that each broker may copy: to and from others, and between its own directories."""
 
     between_brokers: int | None = None
     between_directories: int | None = None
 
 
 async def look(admin: AdminClient, topics: Iterable[str]) -> Stage:
-    """Topics that are not there are among the problems, with the nearest name."""
+    """Unknown topics become problems, with the nearest name."""
     under_way = await admin.list_partition_reassignments()
     described = await admin.describe_topics(list(dict.fromkeys(topics)))
     known = await topic_names(admin) if described.errors else []
@@ -94,7 +94,7 @@ async def look(admin: AdminClient, topics: Iterable[str]) -> Stage:
 def objections(
     stage: Stage, moves: Mapping[TopicPartition, Move], *, additional: bool, keeps_factor: bool
 ) -> list[Problem]:
-    """Everything that speaks against the moves, so that none is begun while one can't be."""
+    """All problems of the moves, so that none starts while one is impossible."""
     missing_topics = {problem.item for problem in stage.problems}
     problems = list(stage.problems)
     brokers = ", ".join(map(str, sorted(stage.brokers)))
@@ -105,36 +105,34 @@ def objections(
         if now is None:
             count = sum(1 for each in stage.replicas if each.topic == partition.topic)
             advice = f"topic {partition.topic} has the partitions 0 to {count - 1}"
-            problems.append(Problem("there is no such partition", str(partition), "UNKNOWN_TOPIC_OR_PARTITION", advice))
+            problems.append(Problem("no such partition exists", str(partition), "UNKNOWN_TOPIC_OR_PARTITION", advice))
             continue
         unknown = [each for each in move.replicas if each not in stage.brokers and each not in now]
         if unknown:
             problems.append(
                 Problem(
-                    f"broker {ids(unknown)} is not there", str(partition), "INVALID_REPLICA_ASSIGNMENT",
-                    f"the brokers that are alive are {brokers}",
+                    f"broker {ids(unknown)} is not alive", str(partition), "INVALID_REPLICA_ASSIGNMENT",
+                    f"the live brokers are {brokers}",
                 )
             )  # fmt: skip
         if keeps_factor and len(move.replicas) != len(now) and partition not in stage.under_way:
             problems.append(
                 Problem(
                     f"it has {len(now)} replicas and would have {len(move.replicas)}", str(partition),
-                    "INVALID_REPLICATION_FACTOR", "leave --disallow-replication-factor-change out to allow it",
+                    "INVALID_REPLICATION_FACTOR", "omit --disallow-replication-factor-change to allow it",
                 )
             )  # fmt: skip
     if stage.under_way and not additional:
         named = ", ".join(map(str, sorted(stage.under_way)[:3])) + (", ..." if len(stage.under_way) > 3 else "")
-        text = f"moves are under way already: {named}"
-        problems.append(
-            Problem(text, advice="wait for their end, or give --additional to add to them and replace them")
-        )
+        text = f"other moves are in progress: {named}"
+        problems.append(Problem(text, advice="wait until they end, or give --additional to add to or replace them"))
     return problems
 
 
 def throttles(
     stage: Stage, moves: Mapping[TopicPartition, Move], rates: Rates
 ) -> dict[ConfigResource, dict[str, str | None]]:
-    """The settings of topics and brokers that hold moves back, with those that are under way already."""
+    """The throttle settings of topics and brokers, including those of ongoing moves."""
     from barnabas.clients.admin import ConfigResource
 
     wanted: dict[ConfigResource, dict[str, str | None]] = {}
@@ -164,7 +162,7 @@ def throttles(
 def _copies(
     stage: Stage, moves: Mapping[TopicPartition, Move]
 ) -> dict[TopicPartition, tuple[tuple[int, ...], tuple[int, ...]]]:
-    """For each partition of which something is copied: from whom, and to whom."""
+    """For each partition that is copied: the source and the target brokers."""
     copies = {}
     for partition in {*moves, *stage.under_way}:
         going = stage.under_way.get(partition)
@@ -181,7 +179,7 @@ def _copies(
 async def throttle(
     admin: AdminClient, wanted: Mapping[ConfigResource, Mapping[str, str | None]], *, dry_run: bool
 ) -> tuple[list[Change], list[Problem]]:
-    """Set or, where the value is None, delete settings."""
+    """Set settings, or delete those with the value None."""
     from barnabas.clients.admin import AlterConfigOp
 
     changes = {
@@ -193,14 +191,14 @@ async def throttle(
     results = await admin.incremental_alter_configs(changes, validate_only=dry_run)
     made = [_throttled(each, wanted[each]) for each in results.values]
     advice = {
-        ErrorCode.INVALID_CONFIG: "this cluster holds no moves back: leave out --throttle and "
+        ErrorCode.INVALID_CONFIG: "this cluster does not support throttles: omit --throttle and "
         "--replica-alter-log-dirs-throttle"
     }
     return made, await resource_problems(admin, results.errors, "ALTER_CONFIGS", advice=advice)
 
 
 async def unthrottle(admin: AdminClient, topics: Iterable[str], *, dry_run: bool) -> tuple[list[Change], list[Problem]]:
-    """Take back what ``throttle`` set on these topics, and the rates of all brokers."""
+    """Remove the throttle settings of these topics, and the rates of all brokers."""
     from barnabas.clients.admin import ConfigResource, ConfigSource
 
     brokers = [node.id for node in (await admin.describe_cluster()).nodes]
@@ -229,7 +227,7 @@ def _throttled(resource: ConfigResource, settings: Mapping[str, str | None]) -> 
 async def move_directories(
     admin: AdminClient, moves: Mapping[TopicPartition, Move], *, waits: bool = True
 ) -> tuple[list[Change], list[Problem]]:
-    """Send replicas to directories of their brokers. One that is just being made can be sent a moment later."""
+    """Move replicas to directories of their brokers. Retry for a replica that is still being created."""
     from barnabas.clients.admin import TopicPartitionReplica
 
     left = {

@@ -1,4 +1,4 @@
-"""What is meant to be moved: the partitions of a file, or of topics with brokers to spread them over."""
+"""Arguments that select the moves: the partitions of a file, or topics with brokers to spread them over."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RATE_MIN = 1024
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """``by_file`` has moves that are written down; else ``topics`` go to exactly ``replicas``, or are spread."""
+    """``by_file`` are the moves of a file; otherwise ``topics`` go to exactly ``replicas``, or are spread."""
 
     by_file: Mapping[TopicPartition, Move]
     topics: Topics
@@ -50,7 +50,7 @@ class Wanted:
         return sorted(each for each in stage.replicas if is_meant(each, self.topics))
 
     def moves(self, stage: Stage) -> dict[TopicPartition, Move]:
-        """Raises ValueError for what can't be, UnknownName."""
+        """Raises ValueError for impossible moves, UnknownName."""
         if self.by_file:
             return dict(self.by_file)
         partitions = self.partitions(stage)
@@ -66,13 +66,13 @@ class Wanted:
         unknown = [each for each in chosen if each not in stage.brokers]
         if unknown:
             known = ", ".join(map(str, sorted(stage.brokers)))
-            raise ValueError(f"--broker-list: broker {unknown[0]} is not there; the brokers that are alive are {known}")
+            raise ValueError(f"--broker-list: broker {unknown[0]} is not alive; the live brokers are {known}")
         racks = {each: None if self.ignores_racks else stage.brokers[each] for each in chosen}
         told = [each for each, rack in racks.items() if rack is not None]
         if told and len(told) < len(racks):
             silent = ", ".join(str(each) for each, rack in racks.items() if rack is None)
             raise ValueError(
-                f"brokers {silent} tell no rack, and others do: give --disable-rack-aware, or set broker.rack"
+                f"brokers {silent} have no rack, but others do: give --disable-rack-aware, or set broker.rack"
             )
         return racks
 
@@ -87,18 +87,18 @@ def wanted_of(
     replication_factor: int | None = None,
     disable_rack_aware: bool = False,
 ) -> Wanted:
-    """Raises UsageError for what can't be meant together."""
+    """Raises UsageError for options that exclude each other."""
     file = reassignment_json_file or topics_to_move_json_file
     if bool(file) == bool(topic):
-        raise UsageError("which partitions? Give a file, or --topic (and not both)")
+        raise UsageError("give either a file or --topic")
     if reassignment_json_file is not None:
         if broker_list is not None or replicas is not None or replication_factor is not None:
             raise UsageError(
-                "--broker-list, --replicas and --replication-factor go with --topic: the file says where to"
+                "--broker-list, --replicas and --replication-factor need --topic: a file contains the target replicas"
             )
         return Wanted(read_moves(reassignment_json_file, "--reassignment-json-file"), [])
     if replicas is not None and (broker_list is not None or replication_factor is not None):
-        raise UsageError("--replicas says everything: leave --broker-list and --replication-factor out")
+        raise UsageError("--replicas lists the exact replicas: omit --broker-list and --replication-factor")
     topics: Topics = (
         parse_topics(topic)
         if topics_to_move_json_file is None
@@ -120,12 +120,12 @@ def parse_rates(between_brokers: int | None, between_directories: int | None) ->
         ("--replica-alter-log-dirs-throttle", between_directories),
     ):
         if rate is not None and rate < _RATE_MIN:
-            raise UsageError(f"{option} {rate}: these are bytes a second, at least {_RATE_MIN}")
+            raise UsageError(f"{option} {rate}: the rate is in bytes per second, at least {_RATE_MIN}")
     return Rates(between_brokers, between_directories)
 
 
 def _settled(stage: Stage, partition: TopicPartition) -> tuple[int, ...]:
-    """Where a partition is, or is going to be."""
+    """The current or target replicas of a partition."""
     going = stage.under_way.get(partition)
     if going is None:
         return stage.replicas[partition]

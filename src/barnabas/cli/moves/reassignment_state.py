@@ -1,4 +1,4 @@
-"""How far moves are: ``verify``, ``list`` and ``cancel``, and what ``execute --wait`` waits for."""
+"""Progress of moves, for ``verify``, ``list``, ``cancel`` and ``execute --wait``."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def verified_answer(admin: AdminClient, wanted: Wanted, *, frees: bool, dr
         freed = change_answer(changes, dry_run=dry_run)
         document["changes"] = freed.document["changes"]
         if changes:
-            notes.append(f"{len(changes)} throttles {'would be' if dry_run else 'were'} ended")
+            notes.append(f"{len(changes)} throttles {'would be' if dry_run else 'were'} removed")
     status = DENIED if counts[_MOVING] else DONE
     return Answer(document, [sheet] if sheet.rows else [], notes, problems, status=status)
 
@@ -84,11 +84,11 @@ def listed_answer(moving: Mapping[TopicPartition, PartitionReassignment]) -> Ans
             for partition, each in sorted(moving.items())
         ]
     }  # fmt: skip
-    return Answer(document, [sheet] if moving else [], [] if moving else ["nothing is under way"])
+    return Answer(document, [sheet] if moving else [], [] if moving else ["no moves are in progress"])
 
 
 async def cancelled_answer(admin: AdminClient, wanted: Wanted | None, *, frees: bool, dry_run: bool) -> Answer:
-    """Partitions that do not move need no cancelling; with ``wanted`` None all that move are meant."""
+    """Cancel the moves of ``wanted``, or all with None. Partitions that do not move are noted."""
     problems: list[Problem] = []
     notes: list[str] = []
     if wanted is None:
@@ -100,7 +100,7 @@ async def cancelled_answer(admin: AdminClient, wanted: Wanted | None, *, frees: 
         meant = [] if problems and not wanted.by_file else wanted.partitions(stage)
         moving = {each: stage.under_way[each] for each in meant if each in stage.under_way}
         topics = [name for name in wanted.topic_names if name not in {problem.item for problem in problems}]
-        notes = [f"{each} is not on its way" for each in meant if each not in moving and each.topic in topics]
+        notes = [f"{each} is not moving" for each in meant if each not in moving and each.topic in topics]
     changes = [_cancelled(each, moving[each]) for each in sorted(moving)]
     if not dry_run and moving:
         results = await admin.alter_partition_reassignments(dict.fromkeys(moving))
@@ -115,12 +115,12 @@ async def cancelled_answer(admin: AdminClient, wanted: Wanted | None, *, frees: 
         changes += freed
         problems += failed
     if not changes and not problems and not notes:
-        notes = ["nothing is under way"]
+        notes = ["no moves are in progress"]
     return change_answer(changes, problems, dry_run=dry_run, notes=notes)
 
 
 async def on_their_way(admin: AdminClient, moves: Mapping[TopicPartition, Move]) -> list[TopicPartition]:
-    """Those that are not where they should be yet."""
+    """Moves that are not complete yet."""
     under_way = await admin.list_partition_reassignments(moves)
     directories, _ = await _future_replicas(admin, moves)
     return sorted({*under_way, *(TopicPartition(each.topic, each.partition) for each in directories)})
@@ -136,17 +136,17 @@ def _state(stage: Stage, partition: TopicPartition, move: Move | None) -> str:
 
 def _elsewhere(partition: TopicPartition, now: tuple[int, ...], wanted: Iterable[int]) -> Problem:
     if not now:
-        return Problem("there is no such partition", str(partition), "UNKNOWN_TOPIC_OR_PARTITION")
+        return Problem("no such partition exists", str(partition), "UNKNOWN_TOPIC_OR_PARTITION")
     return Problem(
-        f"it is on {ids(now)} and not on {ids(wanted)}, and nothing is under way", str(partition),
-        advice="'barnabas reassign execute' with the same file begins it again",
+        f"its replicas are on {ids(now)}, not on {ids(wanted)}, and it is not moving", str(partition),
+        advice="'barnabas reassign execute' with the same file starts it again",
     )  # fmt: skip
 
 
 async def _future_replicas(
     admin: AdminClient, moves: Mapping[TopicPartition, Move]
 ) -> tuple[dict[TopicPartitionReplica, tuple[str, bool]], dict[TopicPartitionReplica, str]]:
-    """Of the replicas whose directory is said: those that still are copied to another, and where each one is."""
+    """For replicas with a given directory: those still being copied to another one, and the directory of each."""
     wanted = {
         TopicPartitionReplica(partition.topic, partition.partition, broker): path
         for partition, move in moves.items()
@@ -173,7 +173,7 @@ async def _future_replicas(
 async def _directories(
     admin: AdminClient, moves: Mapping[TopicPartition, Move]
 ) -> tuple[dict[str, str], list[Problem]]:
-    """The state of each replica whose directory is said."""
+    """The state of each replica with a given directory."""
     moving, at = await _future_replicas(admin, moves)
     states: dict[str, str] = {}
     problems = []
@@ -186,15 +186,15 @@ async def _directories(
                 states[str(replica)] = _COMPLETE
             else:
                 states[str(replica)] = _ELSEWHERE
-                where = f"it is in {at[replica]}" if replica in at else "it is not there"
-                problems.append(Problem(f"{where} and not in {path}, and nothing is under way", str(replica)))
+                where = f"it is in {at[replica]}" if replica in at else "it does not exist"
+                problems.append(Problem(f"{where} and not in {path}, and it is not moving", str(replica)))
     return states, problems
 
 
 async def _send_back(
     admin: AdminClient, moves: Mapping[TopicPartition, Move], *, dry_run: bool
 ) -> tuple[list[Change], list[Problem]]:
-    """Replicas that are copied to the directory of the file stay in the one that they are in."""
+    """Cancel copies to the directories of the file: the replicas stay in their present directories."""
     moving, at = await _future_replicas(admin, moves)
     back = {each: at[each] for each, (_, is_there) in moving.items() if is_there and each in at}
     if dry_run or not back:

@@ -1,4 +1,4 @@
-"""``barnabas cluster rebalance``: replicas and leaders equally on all brokers, with as few copies as that takes."""
+"""``barnabas cluster rebalance``: spread replicas and leaders equally over all brokers, with the fewest copies."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def rebalance(
     moves: MoveOptions | None = None,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Give brokers equally many replicas, bytes and leaders, with as few copies as that takes.
+    """Give brokers equally many replicas, bytes and leaders, with as few copies as possible.
 
-    It shows the plan, and on a terminal asks before it begins. It ends when everything is moved and the throttle is
-    off. When it is stopped, moves under way go on in the cluster, and the same command does what is left.
+    The command shows its plan and, on a terminal, asks for confirmation. It ends when all moves are complete and the
+    throttle is removed. After an interruption, ongoing moves continue, and the same command makes the remaining ones.
 
     For example:
 
@@ -39,7 +39,7 @@ def rebalance(
     Parameters
     ----------
     topic
-        Only partitions of this topic move; the others count. May be repeated.
+        Move only partitions of this topic; the others still count as load. May be repeated.
     """
     moves, options = moves or MoveOptions(), options or ChangeOptions()
     for name in topic or ():
@@ -52,7 +52,7 @@ def rebalance(
     def unknown(found: Survey) -> list[Problem]:
         known = {each.topic for each in found.replicas}
         return [
-            Problem("there is no topic of this name", name, advice=f"did you mean {near}?" if near else "")
+            Problem("no topic of this name exists", name, advice=f"did you mean {near}?" if near else "")
             for name in sorted((chosen or set()) - known)
             for near in [nearest(name, known)]
         ]
@@ -60,7 +60,7 @@ def rebalance(
     async def work(admin: AdminClient) -> Answer:
         if moves.cancel:
             return await cancel(admin, lambda _: True, dry_run=dry_run)
-        done = ["brokers have equally much, as far as racks and sizes allow"]
+        done = ["the brokers are balanced, as far as racks and sizes allow"]
         wanted = Moves(lambda found: _plan(found, moves, chosen), moves, options, done, problems=unknown, notes=_absent)
         return await carry_out(admin, wanted)
 

@@ -1,7 +1,7 @@
-"""The throttle of moves, found in the cluster: so a command that was stopped is gone on with, and ended, by another.
+"""Read the throttle of moves from the cluster, so that another command can continue or remove it.
 
-Kafka's settings hold a rate for each broker, and for each topic the replicas that it is meant for. Somebody who wants
-it for all replicas writes ``*``: then it is not one of moves, and we leave it alone with the rates that go with it.
+Kafka's settings contain a rate for each broker, and for each topic the replicas that the rate applies to. The value
+``*`` means all replicas: such a throttle is permanent and does not belong to moves, so we keep it and its rates.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = ["FoundThrottle", "end_throttle", "find_throttle"]
 
 @dataclass(frozen=True, slots=True)
 class FoundThrottle:
-    """``settings`` are what is to be deleted when nothing moves any more; ``lasting`` topics are throttled for good.
+    """``settings`` are to be deleted when no partition moves any more; ``lasting`` topics have a permanent throttle.
 
-    ``rate`` is that of the moves, in bytes a second; None if there is none, or brokers have different ones.
+    ``rate`` is the rate of the moves in bytes per second; None without one, or if brokers have different ones.
     """
 
     settings: dict[ConfigResource, dict[str, None]] = field(default_factory=dict)
@@ -58,7 +58,7 @@ async def find_throttle(admin: AdminClient) -> FoundThrottle:
 
 
 async def end_throttle(admin: AdminClient, *, dry_run: bool) -> tuple[list[Change], list[Problem]]:
-    """What moves have left in the settings of all topics and brokers."""
+    """Find the throttle settings of moves on all topics and brokers."""
     found = await find_throttle(admin)
     changes, problems = await throttle(admin, found.settings, dry_run=dry_run)
     return changes, [*found.problems, *problems]

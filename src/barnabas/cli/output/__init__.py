@@ -1,1 +1,1 @@
-"""What a command returns: tables, documents, advice, progress, exit statuses."""
+"""Output of commands: tables, documents, advice, progress, exit statuses."""

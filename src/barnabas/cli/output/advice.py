@@ -1,4 +1,4 @@
-"""Errors in words, and what to do next: the right that is missing, the name that was meant, the option that helps."""
+"""Messages for errors, with what to do next: the missing right, the nearest name, the option that helps."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["UnknownName", "nearest", "problem_of", "problems_of"]
 
 _NOT_AUTHORIZED = frozenset(code for code in ErrorCode if code.name.endswith("AUTHORIZATION_FAILED"))
 _NO_AUTHORIZER = (
-    "set authorizer.class.name on every node, or ask another cluster; without it everybody may do everything"
+    "set authorizer.class.name on every node, or use another cluster; without it every client may do everything"
 )
 _ADVICE = {
     ErrorCode.SECURITY_DISABLED: _NO_AUTHORIZER,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "'barnabas topics list' shows the topics that you may see",
-    ErrorCode.TOPIC_ALREADY_EXISTS: "choose another name; --if-not-exists takes it as done",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "choose another name, or give --if-not-exists",
     ErrorCode.GROUP_ID_NOT_FOUND: "'barnabas groups list' shows the groups that you may see",
     ErrorCode.NON_EMPTY_GROUP: "stop its members first; 'barnabas groups describe --members' shows them",
     ErrorCode.UNKNOWN_MEMBER_ID: "stop its members first; 'barnabas groups describe --members' shows them",
@@ -28,14 +28,14 @@ _ADVICE = {
     ErrorCode.INVALID_REPLICA_ASSIGNMENT: "'barnabas cluster describe' shows the brokers",
     ErrorCode.BROKER_NOT_AVAILABLE: "'barnabas cluster describe' shows the brokers",
     ErrorCode.BROKER_ID_NOT_REGISTERED: "'barnabas cluster describe' shows the brokers",
-    ErrorCode.POLICY_VIOLATION: "this is a rule of the cluster's operators: ask them, or change what you ask for",
-    ErrorCode.THROTTLING_QUOTA_EXCEEDED: "the cluster takes no more changes for now: try again later",
+    ErrorCode.POLICY_VIOLATION: "a policy of the cluster refused this: change the request, or ask the operators",
+    ErrorCode.THROTTLING_QUOTA_EXCEEDED: "the cluster's quota for changes is used up: try again later",
     ErrorCode.RESOURCE_NOT_FOUND: "'barnabas users list' shows the users that have a password",
     ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "set delegation.token.secret.key on every node",
     ErrorCode.DELEGATION_TOKEN_NOT_FOUND: "'barnabas tokens list' shows the tokens that you may see",
-    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "log in by SASL (not with a token) or by a certificate",
-    ErrorCode.FEATURE_UPDATE_FAILED: "'barnabas features describe' shows the levels that there are",
-    ErrorCode.INVALID_UPDATE_VERSION: "'barnabas features describe' shows the levels that there are",
+    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "authenticate by SASL (without a token) or by a certificate",
+    ErrorCode.FEATURE_UPDATE_FAILED: "'barnabas features describe' shows the levels",
+    ErrorCode.INVALID_UPDATE_VERSION: "'barnabas features describe' shows the levels",
 }
 
 
@@ -43,7 +43,7 @@ _AS_NEAR = 0.15
 
 
 class UnknownName(Exception):
-    """A name that is not there; ``meant`` are those that are near."""
+    """A name that does not exist; ``meant`` are the nearest names."""
 
     def __init__(self, name: str, text: str, meant: str = "") -> None:
         super().__init__(f"{name}: {text}")
@@ -53,9 +53,9 @@ class UnknownName(Exception):
 def problem_of(
     error: Exception, *, right: str = "", names: Iterable[str] = (), advice: Mapping[ErrorCode, str] | None = None
 ) -> Problem:
-    """``right`` is what is needed; ``{item}`` in it and in ``advice`` is what the error is about.
+    """``right`` is the required right; ``{item}`` in it and in ``advice`` is the subject of the error.
 
-    ``names`` are those that could have been meant.
+    ``names`` are candidates for a misspelled name.
     """
     from barnabas.clients.admin.errors import AdminError
 
@@ -75,15 +75,15 @@ def problems_of(
     names: Iterable[str] = (),
     advice: Mapping[ErrorCode, str] | None = None,
 ) -> list[Problem]:
-    """The same for the errors of several items."""
+    """Problems for the errors of several items."""
     known = list(names)
     return [problem_of(error, right=right, names=known, advice=advice) for error in errors.values()]
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Up to three names that may have been meant, with or between; empty without one.
+    """Up to three nearest names, joined by "or"; empty without one.
 
-    Next to one that is much nearer the others say nothing.
+    If one name is much nearer, the others are omitted.
     """
     from difflib import SequenceMatcher, get_close_matches
 
@@ -95,10 +95,10 @@ def nearest(name: str, names: Iterable[str]) -> str:
 def _refused(error: AdminError, item: str, right: str, names: Iterable[str], advice: Mapping[ErrorCode, str]) -> str:
     code = error.code
     if code in _NOT_AUTHORIZED:
-        needed = f"this needs {right.replace('{item}', item)}" if right else "you lack a right"
-        return f"{needed}; 'barnabas access mine' shows what you may do, 'barnabas acls add' grants it"
+        needed = f"this needs {right.replace('{item}', item)}" if right else "a right is missing"
+        return f"{needed}; 'barnabas access mine' shows your rights, 'barnabas acls add' grants one"
     if "did you mean" in (error.message or ""):
-        return ""  # Our nodes say it themselves.
+        return ""  # Barnabas nodes suggest the name in their own message.
     meant = nearest(item, names)
     if meant:
         return f"did you mean {meant}?"
@@ -111,18 +111,16 @@ def _unanswered(error: Exception) -> str:
 
     match error:
         case NotVisible():
-            return "the change is made; ask again later, or look at those brokers"
+            return "the change was made; check again later, or check those brokers"
         case ConnectFailed():
-            return (
-                "is a node there, and is it the right port? --bootstrap-server or bootstrap.servers says where to ask"
-            )
+            return "check that a node runs at this address; --bootstrap-server or bootstrap.servers sets it"
         case OperationTimedOut():
-            return "is a node there, and the listener one for this protocol? --timeout gives it longer"
+            return "check that a node runs there and that its listener uses this protocol; --timeout sets the limit"
         case RequestTimedOut():
-            return "does it answer others? 'barnabas cluster describe' asks it; request.timeout.ms gives it longer"
+            return "check the node with 'barnabas cluster describe'; a larger request.timeout.ms waits longer"
         case Disconnected():
-            return "is the listener one for TLS or SASL? Give --command-config with security.protocol and what it needs"
+            return "if the listener uses TLS or SASL, give --command-config with security.protocol and its settings"
         case AuthenticationFailed():
-            return "give --command-config with Kafka's client properties for a user that the cluster knows"
+            return "give --command-config with Kafka client properties for a user that the cluster knows"
         case _:
             return ""

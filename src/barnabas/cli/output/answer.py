@@ -1,6 +1,6 @@
-"""What a command answers: tables for people; the same as one JSON or YAML document for programs.
+"""The result of a command: tables for people, or one JSON or YAML document for programs.
 
-What failed goes to the standard error in words, with what to do next, and into the document as ``errors``.
+Errors go to standard error as messages with what to do next, and into the document as ``errors``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Answer", "Change", "Problem", "as_json", "as_yaml", "change_answer"]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that failed. ``code`` is Kafka's name of the error, if it came from the cluster."""
+    """A failure. ``code`` is Kafka's name of the error, if the cluster returned it."""
 
     text: str
     item: str = ""
@@ -39,21 +39,21 @@ class Problem:
 
 @dataclass(slots=True)
 class Answer:
-    """``document`` is for programs; ``sheets`` and ``notes`` say the same to people."""
+    """``document`` is for programs; ``sheets`` and ``notes`` show the same to people."""
 
     document: dict[str, Any]
     sheets: Sequence[Sheet] = ()
     notes: Sequence[str] = ()
     problems: Sequence[Problem] = ()
     text: str = ""
-    """Printed as it is instead of ``sheets``, for people and files alike."""
+    """Printed unchanged instead of ``sheets``, for people and files."""
     status: int = DONE
-    """The exit status unless something failed."""
+    """The exit status without problems."""
     late: Mapping[str, Callable[[], object]] = field(default_factory=dict)
-    """Parts of the document that take long: made when it is printed, in the place of what stands there."""
+    """Expensive parts of the document, computed when it is printed. They replace the placeholders in it."""
 
     def give(self, command: str, output: str) -> int:
-        """Print it, and return the exit status."""
+        """Print the result, and return the exit status."""
         if output == "table":
             sys.stdout.write(self.text)
             for index, sheet in enumerate(self.sheets):
@@ -76,7 +76,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that was changed, or would be: ``done`` is a participle (created), ``more`` goes into the document."""
+    """One change that was made or would be: ``done`` is a participle (created), ``more`` goes into the document."""
 
     kind: str
     name: str
@@ -88,7 +88,7 @@ class Change:
 def change_answer(
     changes: Sequence[Change], problems: Sequence[Problem] = (), *, dry_run: bool, notes: Sequence[str] = ()
 ) -> Answer:
-    """The same words for every change, made or tried."""
+    """The answer for changes, with the same wording for all commands and for dry runs."""
     sheet = Sheet()
     for each in changes:
         details = f" ({each.details})" if each.details else ""

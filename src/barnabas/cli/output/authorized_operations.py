@@ -1,6 +1,6 @@
-"""What the caller itself may do, as the cluster says in its describe calls (KIP-430), without a right on the cluster.
+"""The caller's own rights, from the cluster's describe calls (KIP-430). Needs no right on the cluster.
 
-Nothing is said about topics and groups that the caller may not describe: they are as good as absent.
+Topics and groups that the caller may not describe are omitted, as if they did not exist.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PER_STEP = 200
 
 
 def operation_names(operations: Collection[AclOperation] | None) -> list[str] | None:
-    """Names in the order of their codes; None where the node did not say."""
+    """Names in the order of their codes; None where the node returned none."""
     return None if operations is None else [operation_word(operation) for operation in sorted(operations)]
 
 
@@ -39,7 +39,7 @@ def operations_sheet(rows: Sequence[tuple[str, Collection[AclOperation] | None]]
 def add_operations(
     answer: Answer, documents: Sequence[dict[str, object]], rows: Sequence[tuple[str, Collection[AclOperation] | None]]
 ) -> Answer:
-    """Show the operations of what ``answer`` describes; ``documents`` and ``rows`` are in one order."""
+    """Add authorized operations to ``answer``; ``documents`` and ``rows`` have the same order."""
     for document, (_, operations) in zip(documents, rows, strict=True):
         document["authorized_operations"] = operation_names(operations)
     if rows:
@@ -49,7 +49,7 @@ def add_operations(
 
 async def mine_answer(admin: AdminClient, topics: Sequence[str] | None, groups: Sequence[str] | None) -> Answer:
     """``topics`` and ``groups`` by name; None for all that the caller may describe."""
-    # Nothing at all means that DESCRIBE on the cluster is missing, and with it the answer.
+    # No operation at all means that DESCRIBE on the cluster is missing, so the cluster does not answer.
     cluster = (await admin.describe_cluster(include_authorized_operations=True)).authorized_operations or None
     if topics is None:
         topics = [topic.name async for topic in admin.list_topics(include_internal=True)]
@@ -76,5 +76,5 @@ async def mine_answer(admin: AdminClient, topics: Sequence[str] | None, groups: 
     }
     notes = []
     if cluster is None:
-        notes.append("the cluster says what you may do on it only to those with DESCRIBE on it")
+        notes.append("your rights on the cluster are unknown: reading them needs DESCRIBE on Cluster")
     return Answer(document, [operations_sheet(rows)], notes, problems)

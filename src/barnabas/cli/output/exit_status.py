@@ -1,6 +1,6 @@
-"""What the commands tell a shell. Every command that asks a cluster keeps to it; ``barnabas access`` too.
+"""Exit statuses of every command that contacts a cluster, and of ``barnabas access``.
 
-130 (Ctrl-C) and 141 (whoever reads us has gone) are as a shell reports them.
+130 (Ctrl-C) and 141 (broken pipe) are the values that a shell reports.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ DENIED = 3
 INTERRUPTED = 130
 
 TABLE = {
-    DONE: "done, or answered",
-    FAILED: "failed, or a part of it did: the cluster refused something, or can't be reached",
-    USAGE_ERROR: "the command line makes no sense; nothing was asked for",
+    DONE: "success",
+    FAILED: "complete or partial failure: the cluster refused a request, or is unreachable",
+    USAGE_ERROR: "invalid command line; no request was sent",
     DENIED: (
-        "answered with no: `access explain` says denied, `plan` that something is to be done, `--forbid-new-access` "
-        "that access would open, `reassign verify` that something is on its way"
+        "negative result: `access explain` finds access denied, `plan` finds changes, `--forbid-new-access` "
+        "finds that access would open, `reassign verify` finds ongoing moves"
     ),
 }

@@ -1,4 +1,4 @@
-"""A bar on the terminal while many things are done one after the other. Elsewhere there is none."""
+"""A progress bar on the terminal for many items. Without a terminal no bar appears."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def in_steps(items: Sequence[T], size: int, what: str) -> Iterator[Sequence[T]]:
-    """The items in parts. The bar appears with the second part, and goes away when all are done."""
+    """Yield the items in parts. The bar appears with the second part, and disappears when all are done."""
     if len(items) <= size or not sys.stderr.isatty():
         for start in range(0, len(items), size):
             yield items[start : start + size]
@@ -32,7 +32,7 @@ def in_steps(items: Sequence[T], size: int, what: str) -> Iterator[Sequence[T]]:
 
 @contextmanager
 def showing(total: int, what: str) -> Iterator[Callable[[int], None]]:
-    """A bar that is told how many of ``total`` are done, for what somebody else does."""
+    """A progress bar for work outside this process: the caller sets how many of ``total`` are done."""
     if not sys.stderr.isatty():
         yield lambda done: None
         return

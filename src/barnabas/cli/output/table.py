@@ -1,7 +1,7 @@
-"""A table as people read it, for every command.
+"""Tables for every command.
 
-On a terminal a long table goes through a pager, and colour is only there. Anywhere else columns are aligned by blanks
-and lines are as long as they need to be: a name is never broken, because somebody will search for it.
+On a terminal, a table has colors, and a long one goes through a pager. Elsewhere spaces align the columns, and lines
+are never wrapped, so that a search finds every name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LINES_BESIDE_ROWS = 6
 
 
 class Sheet:
-    """Lines of cells, under a title and column names where there are any, above a caption."""
+    """Rows of cells, with an optional title, column names and caption."""
 
     def __init__(self, title: str = "", columns: Sequence[str] = ()) -> None:
         self.title = title
@@ -30,7 +30,7 @@ class Sheet:
         self.caption = ""
 
     def add(self, *cells: str, style: str = "") -> None:
-        """What comes from outside must not act on a terminal. The style is the first cell's."""
+        """Escape text from outside, so that it can't control the terminal. The style applies to the first cell."""
         self.rows.append([printable(cell) for cell in cells])
         self.styles.append(style)
 
@@ -41,7 +41,7 @@ class Sheet:
 
 
 def show(sheet: Sheet) -> None:
-    """Print it."""
+    """Print the table."""
     if sys.stdout.isatty():
         _show_on_terminal(sheet)
         return
@@ -81,7 +81,7 @@ def _show_on_terminal(sheet: Sheet) -> None:
 
 
 def size_of(count: int) -> str:
-    """As people read it: 1.5 GiB."""
+    """Format a size, as in 1.5 GiB."""
     size = float(count)
     for unit in _UNITS:
         if size < 1024 or unit == _UNITS[-1]:

@@ -1,1 +1,1 @@
-"""``barnabas quorum``: the controllers and their voters."""
+"""``barnabas quorum``: the controller quorum and its voters."""

@@ -1,4 +1,4 @@
-"""``barnabas quorum describe``: who leads the controllers, and who follows how closely.
+"""``barnabas quorum describe``: the leader of the controllers, and the lag of the others.
 
 ``add-controller`` and ``remove-controller`` are in quorum_voters.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-app = cluster_app("quorum", "Describe the quorum of the controllers, and add and remove voters.")
+app = cluster_app("quorum", "Describe the controller quorum, and add and remove voters.")
 main = main_of(app)
 app.command(add_controller, name="add-controller")
 app.command(remove_controller, name="remove-controller")
@@ -44,11 +44,11 @@ def describe(
     Parameters
     ----------
     status
-        Only the leader and how far the log is.
+        Only the leader and the log offsets.
     replication
-        Only how far each replica is.
+        Only the offset of each replica.
     human_readable
-        Moments as dates instead of milliseconds since 1970.
+        Times as dates instead of milliseconds since 1970.
     """
     both = status == replication
 

@@ -1,6 +1,7 @@
-"""``barnabas quorum add-controller|remove-controller``: voters of the metadata log that come and go (KIP-853).
+"""``barnabas quorum add-controller|remove-controller``: change the voters of the metadata log (KIP-853).
 
-A controller is known by its id and the id of its metadata directory: one that lost its disk is another voter.
+A voter is identified by its node id and the id of its metadata directory: a controller that lost its disk is a new
+voter.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _PORT_MAX = 65_535
 
 
 class _Controller(NamedTuple):
-    """``directory_id`` is None where the quorum has to be asked for it, ``cluster_id`` where nobody says."""
+    """``directory_id`` is None if it must be read from the quorum; ``cluster_id`` is None if unknown."""
 
     id: int
     directory_id: Uuid | None
@@ -44,10 +45,10 @@ def add_controller(
     endpoint: list[str] | None = None,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Make a controller that follows as an observer a voter.
+    """Make an observer a voter.
 
-    Run it where the controller is, with its settings; or say everything. As with Kafka's tool --command-config can be
-    the controller's file, too.
+    Run it on the controller's machine with its settings file, or give all values. As in Kafka's tool, --command-config
+    can also be the controller's file.
 
     For example:
 
@@ -59,11 +60,11 @@ def add_controller(
     controller_config
         The server.properties of the controller, on the machine with its formatted metadata directory.
     controller_id
-        Instead of a file: its node.id.
+        Instead of a file: the node.id of the controller.
     controller_directory_id
-        With --controller-id: the directory.id in its meta.properties; without it, that of the observer with this id.
+        With --controller-id: the directory.id in its meta.properties. Default: that of the observer with this id.
     endpoint
-        With --controller-id: how other controllers reach it, as in CONTROLLER://host-4:9093. May be repeated.
+        With --controller-id: the address for other controllers, for example CONTROLLER://host-4:9093. May be repeated.
     """
     options = options or ChangeOptions()
     dry_run = options.dry_run
@@ -93,7 +94,7 @@ def remove_controller(
     controller_directory_id: Annotated[str | None, Parameter(name=["--controller-directory-id", "-d"])] = None,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Make a voter an observer. It goes on to follow until it is stopped.
+    """Make a voter an observer. It continues to follow until it is stopped.
 
     For example:
 
@@ -103,10 +104,10 @@ def remove_controller(
     Parameters
     ----------
     controller_id
-        Its node.id.
+        The node.id of the voter.
     controller_directory_id
-        The id of its metadata directory, which 'barnabas quorum describe' shows; without it, that of the only voter
-        with this id.
+        The id of its metadata directory, which 'barnabas quorum describe' shows. Default: that of the only voter with
+        this id.
     """
     options = options or ChangeOptions()
     dry_run = options.dry_run
@@ -123,7 +124,7 @@ def remove_controller(
         if not dry_run:
             await admin.remove_raft_voter(controller_id, directory_id)
         left = sorted(voter for voter, _ in _voters(found) if voter != controller_id)
-        notes = [f"the voters that stay are {', '.join(map(str, left))}" if left else "no voter would be left"]
+        notes = [f"the remaining voters are {', '.join(map(str, left))}" if left else "this is the last voter"]
         return change_answer([_change(controller_id, directory_id, "removed")], dry_run=dry_run, notes=notes)
 
     return options.run(work, right=_RIGHT)
@@ -139,21 +140,23 @@ def _said(
     """Raises UsageError."""
     if controller_id is None:
         if directory_id is not None or endpoints:
-            raise UsageError("--controller-directory-id and --endpoint go with --controller-id")
+            raise UsageError("--controller-directory-id and --endpoint need --controller-id")
         file = config or command_config
         if file is None:
-            raise UsageError("which controller? Give --controller-config, or --controller-id and --endpoint")
+            raise UsageError("no controller given: give --controller-config, or --controller-id and --endpoint")
         return _of_config(file, "--controller-config" if config else "--command-config")
     if config is not None:
-        raise UsageError("--controller-config and --controller-id: only one of them can be meant")
+        raise UsageError("--controller-config and --controller-id: give only one of them")
     if not endpoints:
-        raise UsageError("--endpoint is missing: how do the others reach it? As in CONTROLLER://host-4:9093")
+        raise UsageError(
+            "--endpoint is missing: give the controller's address for the others, for example CONTROLLER://host-4:9093"
+        )
     parsed = tuple(_parse_endpoint(each, "--endpoint") for each in endpoints)
     return _Controller(controller_id, None if directory_id is None else _parse_uuid(directory_id), parsed)
 
 
 def _of_config(path: str, option: str) -> _Controller:
-    """The settings of the controller, and what its metadata directory says. Raises UsageError."""
+    """The controller's values, from its settings and its metadata directory. Raises UsageError."""
     from barnabas.cli.arguments.config_options import read_settings_file
 
     settings = read_settings_file(path)
@@ -161,9 +164,9 @@ def _of_config(path: str, option: str) -> _Controller:
     node_id = settings.get("node.id", "")
     if not node_id.isdecimal():
         hint = "; or give --controller-config, or --controller-id" if option == "--command-config" else ""
-        raise UsageError(f"{where} has no node.id: it is no controller's file{hint}")
+        raise UsageError(f"{where} has no node.id: this is not a controller's file{hint}")
     if "controller" not in _listed(settings.get("process.roles", "")):
-        raise UsageError(f"{where}: process.roles={settings.get('process.roles', '')}: this node is no controller")
+        raise UsageError(f"{where}: process.roles={settings.get('process.roles', '')}: this node is not a controller")
     cluster_id, directory_id = _of_directory(settings, int(node_id), where)
     return _Controller(int(node_id), directory_id, _endpoints(settings, where), cluster_id)
 
@@ -179,9 +182,11 @@ def _of_directory(settings: Mapping[str, str], node_id: int, where: str) -> tupl
     except (OSError, StorageError) as error:
         raise UsageError(f"{where}: {error}") from error
     if meta is None or meta.directory_id is None:
-        raise UsageError(f"{where}: {folder} is not formatted ('barnabas storage format'), or not on this machine")
+        raise UsageError(
+            f"{where}: {folder} is not formatted ('barnabas storage format' formats it), or not on this machine"
+        )
     if meta.node_id != node_id:
-        raise UsageError(f"{where}: {folder} belongs to node {meta.node_id}, and node.id is {node_id}")
+        raise UsageError(f"{where}: {folder} belongs to node {meta.node_id}, but node.id is {node_id}")
     return meta.cluster_id, meta.directory_id
 
 
@@ -203,9 +208,13 @@ def _parse_endpoint(text: str, option: str) -> tuple[str, str, int]:
     port = int(match["port"]) if match else 0
     host = (match["ipv6"] or match["host"]) if match else ""
     if match is None or not 0 < port <= _PORT_MAX:
-        raise UsageError(f"{option} {text}: write the listener, a host and a port, as in CONTROLLER://host-4:9093")
+        raise UsageError(
+            f"{option} {text}: write the listener, a host and a port, for example CONTROLLER://host-4:9093"
+        )
     if host in _ANYWHERE:
-        raise UsageError(f"{option} {text}: nobody can be reached there: name a host; advertised.listeners can, too")
+        raise UsageError(
+            f"{option} {text}: other nodes can't connect to this address: give a host, here or in advertised.listeners"
+        )
     return match["listener"], host, port
 
 
@@ -225,7 +234,7 @@ def _voters(found: QuorumInfo) -> set[tuple[int, Uuid]]:
 
 
 def _directory(controller_id: int, found: QuorumInfo, *, is_voter: bool) -> Uuid:
-    """Raises UnknownName unless there is just one replica with this id."""
+    """Raises UnknownName unless exactly one replica has this id."""
     replicas = found.voters if is_voter else found.observers
     kind = "voter" if is_voter else "observer"
     ids = [each.directory_id for each in replicas if each.replica_id == controller_id]
@@ -234,11 +243,11 @@ def _directory(controller_id: int, found: QuorumInfo, *, is_voter: bool) -> Uuid
     if len(ids) > 1:
         raise UnknownName(str(controller_id), f"{len(ids)} {kind}s have this id: give --controller-directory-id")
     if not is_voter and any(each.replica_id == controller_id for each in found.voters):
-        raise UnknownName(str(controller_id), "this controller is a voter already")
+        raise UnknownName(str(controller_id), "this controller is already a voter")
     there = ", ".join(str(each.replica_id) for each in replicas) or "none"
     raise UnknownName(
         str(controller_id),
-        f"no {kind} has this id, or tells its directory; {kind}s: {there}. A controller has to run and follow first"
+        f"no {kind} with a known directory has this id; {kind}s: {there}. Start the controller first"
         if not is_voter
         else f"no voter has this id; voters: {there}",
     )
@@ -246,7 +255,7 @@ def _directory(controller_id: int, found: QuorumInfo, *, is_voter: bool) -> Uuid
 
 def _objections(controller_id: int, directory_id: Uuid, found: QuorumInfo) -> list[Problem]:
     if (controller_id, directory_id) in _voters(found):
-        return [Problem("this controller is a voter already", str(controller_id), "DUPLICATE_VOTER")]
+        return [Problem("this controller is already a voter", str(controller_id), "DUPLICATE_VOTER")]
     if (controller_id, directory_id) not in {(each.replica_id, each.directory_id) for each in found.observers}:
         text = f"no observer has this id and the directory {directory_id}"
         return [Problem(text, str(controller_id), advice="start the controller, and wait until it follows")]

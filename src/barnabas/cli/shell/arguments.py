@@ -1,4 +1,4 @@
-"""The command line of ``barnabas shell``: which metadata, of which moment, and perhaps one command."""
+"""The command line of ``barnabas shell``: the source of metadata, the point in time, and an optional command."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ usage: barnabas shell [options] (PATH | --directory DIR | --snapshot FILE) [comm
 
 HELP = f"""\
 {_USAGE}
-Look at the metadata of a node: a snapshot file, a metadata log directory, or a log directory
-with one in it; or at that of running controllers. Nothing is written, and the node may run.
+Browse the metadata of a node, in a snapshot file, a metadata log directory, or a log directory
+that contains one; or that of running controllers. Writes nothing; the node may be running.
 
   -d, --directory DIR  the (metadata) log directory of a node
   -s, --snapshot FILE  a snapshot of the metadata, or bootstrap.checkpoint
   --bootstrap-controller HOST:PORT
-                       controllers, with commas between: each command shows what is committed
-                       when it runs. The user needs CLUSTER_ACTION on the cluster.
+                       controllers, separated by commas: each command shows the metadata that
+                       is committed when it runs. Needs CLUSTER_ACTION on the cluster.
   --command-config FILE
-                       Kafka's client properties for that: TLS, SASL, time-outs
-  --at-offset N        the state after the record at offset N, in place of the newest
+                       Kafka client properties for the controllers: TLS, SASL, timeouts
+  --at-offset N        the state after the record at offset N, instead of the latest
   --at-time TIME       the state at this time of the log: 2026-01-31T12:30:00.000 (UTC, or with
                        +01:00 for a zone), or milliseconds since 1970
-  --show-secrets       print what is [hidden] otherwise: salts and keys of SCRAM credentials,
-                       and configs of brokers that are passwords or that nobody knows
-  -h, --help           print this
+  --show-secrets       print values that are otherwise [hidden]: salts and keys of SCRAM
+                       credentials, and broker configs that are passwords or unknown
+  -h, --help           print this help
 
-Without a command, commands are read: at a prompt, or one for each line of the standard input.
+Without a command, the shell reads commands at a prompt, or from lines of the standard input.
 
-  ls, cat, cd, pwd     as for files; paths may have patterns: ls /image/t*
-  find, tree           everything below a path, without and with what is in files
-  history [N]          the commands so far, or the last N; help tells the others
+  ls, cat, cd, pwd     as for files; paths may contain patterns: ls /image/t*
+  find, tree           everything below a path, without and with the content of files
+  history [N]          the commands so far, or the last N; help lists all commands
 
 Paths are those of Kafka's metadata shell, and /acl/id/<uuid>, /acl/principal/<principal>/<uuid>.
 
@@ -53,11 +53,11 @@ Paths are those of Kafka's metadata shell, and /acl/id/<uuid>, /acl/principal/<p
   barnabas shell --snapshot 00000000000000003786-0000000001.checkpoint tree /image/topics/byName/orders
   echo 'ls /image' | barnabas shell /var/lib/kafka
 
-An earlier moment is shown from the newest snapshot before it and the log up to it, as far back as
-the directory keeps both; the error for another one says how far that is. Controllers are only
-asked for the newest.
+An earlier state is read from the latest snapshot before it and the log after that, as far back as
+the directory has both; otherwise the error message says how far that is. Controllers return only
+the latest state.
 
-Exit status: 0 done, 1 a command failed or nothing can be read, 2 the command line makes no sense.
+Exit status: 0 done, 1 a command failed or the metadata can't be read, 2 invalid command line.
 """
 
 _NO_BROKER = (
@@ -69,11 +69,11 @@ _NO_BROKER = (
 @dataclass(frozen=True, slots=True)
 class ShellArguments:
     path: str
-    """Empty when controllers are asked."""
+    """The path; empty for running controllers."""
     moment: Moment | None
     show_secrets: bool
     words: Sequence[str]
-    """One command; none when commands are to be read."""
+    """The command; None to read commands."""
     controllers: str = ""
     command_config: str | None = None
 
@@ -98,7 +98,7 @@ class _Refused(argparse.Action):
 
 
 def parse_arguments(arguments: Sequence[str]) -> ShellArguments:
-    """Ends the process with status 2 when they make no sense."""
+    """Parse the arguments; end the process with status 2 when they are invalid."""
     parser = _parser()
     parsed = parser.parse_args(arguments)
     words: list[str] = parsed.words
@@ -106,15 +106,15 @@ def parse_arguments(arguments: Sequence[str]) -> ShellArguments:
     if parsed.bootstrap_controller:
         return _of_controllers(parser, parsed)
     if parsed.command_config:
-        parser.error("argument --command-config: is for --bootstrap-controller")
+        parser.error("argument --command-config: needs --bootstrap-controller")
     if path is None:
         if not words:
-            parser.error("which metadata? Give a log directory, a metadata log directory or a snapshot file")
+            parser.error("no metadata given: give a log directory, a metadata log directory or a snapshot file")
         path, *words = words
-        if words and words[0].startswith("-"):  # Options may follow the path too.
+        if words and words[0].startswith("-"):  # Options may also follow the path.
             words = parser.parse_args(words, parsed).words
             if parsed.directory or parsed.snapshot:
-                parser.error(f"{path} and --directory or --snapshot: only one can be looked at")
+                parser.error(f"{path} and --directory or --snapshot: give only one of them")
     moment = None
     if parsed.at_offset is not None or parsed.at_time is not None:
         moment = Moment(parsed.at_offset, parsed.at_time)
@@ -125,9 +125,9 @@ def parse_arguments(arguments: Sequence[str]) -> ShellArguments:
 
 def _of_controllers(parser: _Parser, parsed: argparse.Namespace) -> ShellArguments:
     if parsed.directory or parsed.snapshot:
-        parser.error("--bootstrap-controller and --directory or --snapshot: only one can be looked at")
+        parser.error("--bootstrap-controller and --directory or --snapshot: give only one of them")
     if parsed.at_offset is not None or parsed.at_time is not None:
-        parser.error("--at-offset and --at-time need the files of a node: controllers are only asked for the newest")
+        parser.error("--at-offset and --at-time need the files of a node: controllers return only the latest state")
     return ShellArguments(
         "", None, parsed.show_secrets, parsed.words, parsed.bootstrap_controller, parsed.command_config
     )
@@ -150,7 +150,7 @@ def _parser() -> _Parser:
 
 def _offset(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text} is no offset: they are 0, 1, 2, ...")
+        raise argparse.ArgumentTypeError(f"{text} is not an offset: offsets are 0, 1, 2, ...")
     return int(text)
 
 
@@ -163,5 +163,5 @@ def _time(text: str) -> int:
         return since // timedelta(milliseconds=1)
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(
-            f"{text}: write it as in 2026-01-31T12:30:00.000, with +01:00 for a zone, or in milliseconds since 1970"
+            f"{text}: write a time as 2026-01-31T12:30:00.000, with +01:00 for a zone, or in milliseconds since 1970"
         ) from None

@@ -1,7 +1,7 @@
-"""``barnabas shell``: walk through metadata like through files, read-only: a node's files, or running controllers.
+"""``barnabas shell``: browse metadata like files, read-only, from a node's files or from running controllers.
 
-Commands and messages are those of Kafka's metadata shell. Paths may have patterns (``ls /image/t*``).
-With ``--at-offset`` or ``--at-time`` the metadata is shown as it was then.
+Commands and messages are those of Kafka's metadata shell. Paths may contain patterns (``ls /image/t*``).
+``--at-offset`` and ``--at-time`` show the metadata of an earlier point.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from barnabas.storage.metadata_reader import read_metadata
 __all__ = ["Shell", "main"]
 
 PROMPT = ">> "
-WELCOME = "[ barnabas metadata shell ]  help tells the commands"
+WELCOME = "[ barnabas metadata shell ]  help lists the commands"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Give 0 when every command succeeded, 1 when one did not or nothing can be read, 2 for wrong arguments."""
+    """Return 0 when every command succeeded, 1 when one failed or nothing can be read, 2 for invalid arguments."""
     parsed = parse_arguments(arguments)
     if parsed.controllers:
         return _look_at_controllers(parsed)
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"barnabas shell: {error}\n")
         return 1
     if found.incomplete is not None:
-        sys.stderr.write(f"barnabas shell: what follows is not shown: {found.incomplete}\n")
+        sys.stderr.write(f"barnabas shell: the rest is not shown: {found.incomplete}\n")
     shell = Shell(metadata_tree(found.image, version=__version__, show_secrets=parsed.show_secrets), sys.stdout)
     return _serve(shell, parsed.words, found.source, found.image.offset)
 
@@ -82,7 +82,7 @@ def _run_lines(shell: Shell, lines: Iterable[str]) -> int:
 def _interact(shell: Shell, source: str, offset: int) -> int:
     try:
         import readline
-    except ImportError:  # Python can be built without it.
+    except ImportError:  # Python can be built without readline.
         pass
     else:
         readline.set_completer_delims(" \t\n/")
@@ -103,18 +103,18 @@ def _interact(shell: Shell, source: str, offset: int) -> int:
 
 
 class _CommandError(Exception):
-    """What the user did wrong; the message is printed."""
+    """An error of the user. The message is printed."""
 
 
 class Unreadable(Exception):
-    """The metadata can't be read now; the message is for the user."""
+    """The metadata can't be read now. The message is for the user."""
 
 
 class Shell:
-    """A current directory, and the commands."""
+    """The current directory and the commands."""
 
     def __init__(self, root: Directory, out: TextIO, read_again: Callable[[], Directory] | None = None) -> None:
-        """``read_again`` gives what the next command line shows, or raises Unreadable; without it nothing changes."""
+        """``read_again`` returns the metadata for the next command, or raises Unreadable. None: it never changes."""
         self.is_done = False
         self._read_again = read_again
         self._root = root
@@ -139,11 +139,11 @@ class Shell:
         return self.run(words)
 
     def run(self, words: Sequence[str]) -> bool:
-        """Run one command; False when it, or a part of it, failed."""
+        """Run one command; return False when it failed, also in part."""
         name, *arguments = words
         command = _COMMANDS.get(name)
         if command is None:
-            return self._fail(f"{name}: there is no such command; there are {', '.join(_COMMANDS)}")
+            return self._fail(f"{name}: no such command; the commands are {', '.join(_COMMANDS)}")
         action, most, _ = command
         if most is not None and len(arguments) > most:
             return self._fail(f"{name}: too many arguments: {' '.join(arguments[most:])}")
@@ -155,7 +155,7 @@ class Shell:
         return not self._had_errors
 
     def complete(self, line: str, text: str, state: int) -> str | None:
-        """The names that may follow in a path that is being typed."""
+        """Completions of a partly typed path."""
         word = line.rsplit(" ", 1)[-1]
         if " " not in line.lstrip():
             matches = [name + " " for name in _COMMANDS if name.startswith(text)]
@@ -213,14 +213,14 @@ class Shell:
 
     def help(self, arguments: Sequence[str]) -> None:
         if arguments and arguments[0] not in _COMMANDS:
-            raise _CommandError(f"{arguments[0]}: there is no such command")
+            raise _CommandError(f"{arguments[0]}: no such command")
         for name in arguments or _COMMANDS:
             self._line(f"{name:<8}  {_COMMANDS[name][2]}")
 
     def history(self, arguments: Sequence[str]) -> None:
         count = arguments[0] if arguments else str(len(self._history))
         if not (count.isascii() and count.isdigit()):
-            raise _CommandError(f"{count}: is no number of commands")
+            raise _CommandError(f"{count}: not a number of commands")
         first = max(0, len(self._history) - int(count))
         for index, line in enumerate(self._history[first:], first):
             self._line(f"{index:5}  {line}")
@@ -252,7 +252,7 @@ class Shell:
         return node.child(name) if isinstance(node, Directory) else None
 
     def _targets(self, command: str, paths: Sequence[str], missing: str) -> Iterator[tuple[str, Node]]:
-        """What the paths, which may have patterns, lead to; says which lead nowhere."""
+        """The nodes that the paths, which may contain patterns, match; reports paths without a match."""
         for path in paths:
             try:
                 yield path, self._node(self._absolute(path))
@@ -264,7 +264,7 @@ class Shell:
             yield from found
 
     def _matches(self, pattern: str) -> Iterator[tuple[str, Node]]:
-        """Names are shown as they were asked for: relative to where the pattern starts."""
+        """Names are shown as they were typed: relative to the start of the pattern."""
         start = "/" if pattern.startswith("/") else ""
         nodes: list[tuple[str, Node]] = [(start, self._root if start else self._node(self._path))]
         for part in filter(None, pattern.split("/")):
@@ -300,7 +300,7 @@ class Shell:
                     self._find(f"{path.rstrip('/')}/{name}", child)
 
     def _names(self, names: Sequence[str]) -> None:
-        """A line each; in columns on a terminal."""
+        """One name per line; on a terminal, in columns."""
         if not self._out.isatty() or not names:
             for name in names:
                 self._line(name)
@@ -331,15 +331,15 @@ class Shell:
 
 
 _COMMANDS: dict[str, tuple[Callable[[Shell, Sequence[str]], None], int | None, str]] = {
-    "cat": (Shell.cat, None, "cat PATH ...: print what is in files"),
+    "cat": (Shell.cat, None, "cat PATH ...: print the content of files"),
     "cd": (Shell.cd, 1, "cd [PATH]: go to a directory"),
     "exit": (Shell.exit, 0, "leave the shell; so does Ctrl-D"),
     "find": (Shell.find, None, "find [PATH ...]: list everything below"),
-    "help": (Shell.help, 1, "help [COMMAND]: print this"),
+    "help": (Shell.help, 1, "help [COMMAND]: print this help"),
     "history": (Shell.history, 1, "history [N]: print the commands so far, or the last N"),
     "ls": (Shell.ls, None, "ls [PATH ...]: list directories"),
     "man": (Shell.help, 1, "man [COMMAND]: the same as help"),
     "pwd": (Shell.pwd, 0, "print the current directory"),
     "quit": (Shell.exit, 0, "the same as exit"),
-    "tree": (Shell.tree, None, "tree [PATH ...]: print everything below, with what is in files"),
+    "tree": (Shell.tree, None, "tree [PATH ...]: print everything below, with the content of files"),
 }

@@ -1,12 +1,12 @@
 """The metadata as a tree of names, as Kafka's metadata shell shows it: ``/image`` and ``/local``.
 
-Nodes are made when somebody looks at them: with a million ACLs, reading one costs one lookup. The texts are Kafka's.
-What differs:
+Nodes are created when they are read: with a million ACLs, reading one costs one lookup. The texts are Kafka's.
+Differences:
 
 - ``/acl/id`` (the path of KIP-801) is the same directory as ``/image/acls/byId``; ``/acl/principal`` has a directory
-  for each principal with the rules about it, where a slash in a name reads ``%2F`` and a percent sign ``%25``;
+  for each principal with its ACLs, where ``%2F`` stands for a slash in a name and ``%25`` for a percent sign;
 - the default entity of a client quota is called ``user(<default>)``; Kafka's shell has no name for it;
-- secrets read ``[hidden]`` unless they are asked for: SCRAM credentials, and configs that are passwords or unknown.
+- secrets are shown as ``[hidden]`` by default: SCRAM credentials, and configs that are passwords or unknown.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _QUOTA_WORDS = {"client-id": "clientId"}
 
 
 class File:
-    """A leaf; its text is made when it is read."""
+    """A leaf. Its text is created when it is read."""
 
     __slots__ = ("_text",)
 
@@ -52,7 +52,7 @@ class File:
 
 
 class Directory:
-    """``child`` must not need ``names``: one is looked up without the others."""
+    """``child`` must work without ``names``: one child is looked up without the others."""
 
     __slots__ = ("_child", "_names")
 
@@ -65,7 +65,7 @@ class Directory:
         return cls(lambda: children, children.get)
 
     def names(self) -> list[str]:
-        """Sorted, as the shell lists them."""
+        """Names, sorted as the shell lists them."""
         return sorted(self._names())
 
     def child(self, name: str) -> Node | None:
@@ -124,7 +124,7 @@ def _acls(image: MetadataImage) -> Directory:
 
 
 def _acls_by_principal(image: MetadataImage) -> Directory:
-    """Going through all rules is for the first who looks."""
+    """ACLs by principal. Grouping all ACLs happens at the first read."""
 
     @cache
     def by_principal() -> dict[str, Node]:
@@ -247,7 +247,7 @@ def _config_resource_text(resource: ConfigResource) -> str:
 
 
 def _is_secret(name: str) -> bool:
-    """Passwords, and what nobody knows: it may be one."""
+    """Passwords, and unknown settings, which may be passwords."""
     key = broker_config_key(name)
     return key is None or key.sensitive
 
@@ -293,7 +293,7 @@ def _delegation_tokens(image: MetadataImage) -> Directory:
 
 
 def _token_text(token: DelegationTokenRecord) -> str:
-    """Kafka's text, with its brackets as they are. The HMAC is not in the log."""
+    """Kafka's text, with its unbalanced brackets. The HMAC is not in the log."""
     renewers = " ".join(token.renewers)
     return (
         f"DelegationTokenDatatokenId={token.token_id}(owner={token.owner}(tokenRequester={token.requester}"
@@ -317,7 +317,7 @@ def _producer_ids(image: MetadataImage) -> Directory:
 
 
 def _provenance_text(provenance: MetadataProvenance) -> str:
-    """Time as Java prints a ZonedDateTime: no zeros at the end, no seconds when there are none."""
+    """A time as Java prints a ZonedDateTime: without trailing zeros, and without seconds if they are 0."""
     time_ms = provenance.last_contained_log_time_ms
     when = datetime.fromtimestamp(time_ms // 1000, UTC)
     text = when.strftime("%Y-%m-%dT%H:%M")

@@ -1,4 +1,4 @@
-"""Running controllers as what ``barnabas shell`` looks at: what is committed, read anew for each command."""
+"""Running controllers as a source for ``barnabas shell``: committed metadata, read again for each command."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ R = TypeVar("R", bound="Message")
 
 
 class LiveMetadata:
-    """Use it as a context manager; ``read`` may be called again and again."""
+    """A context manager; ``read`` may be called repeatedly."""
 
     def __init__(self, controllers: str, command_config: str | None = None) -> None:
         """Raises InvalidClientConfig."""
@@ -38,7 +38,7 @@ class LiveMetadata:
         return self._log.image.offset
 
     def read(self) -> MetadataImage:
-        """What is committed now. Raises ClientError."""
+        """Read the committed metadata. Raises ClientError."""
         return self._runner.run(self._log.catch_up())
 
     def __enter__(self) -> LiveMetadata:

@@ -1,10 +1,10 @@
 """``barnabas storage format|info|random-uuid``: Kafka's storage tool, with its flags, texts and exit statuses.
 
-``decrypt-configs`` is ours: what ``barnabas.config.encryption.keys`` encrypted becomes readable for Kafka. So are
-``strays`` and ``repair``: see ``storage_strays`` and ``storage_repair``.
+``decrypt-configs`` is barnabas' own: it makes configs that ``barnabas.config.encryption.keys`` encrypted readable for
+Kafka. ``strays`` and ``repair`` are too: see the modules of these names.
 
-Kafka's tool reads its arguments with a port of argparse, so argparse is what speaks like it (but for the exit status
-of a usage error, which is 1 there).
+Kafka's tool parses its arguments with a port of argparse, so argparse gives the same messages (except for the exit
+status of a usage error, which is 1 in Kafka's tool).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Give 0 on success, 1 for anything else; errors go to stderr as one message."""
+    """Return 0 on success and 1 otherwise; errors go to stderr as one message."""
     parsed = _parser().parse_args(arguments)
     try:
         return _COMMANDS[parsed.command](parsed)
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def random_uuid() -> Uuid:
-    """A random id as Kafka makes them: none of the reserved ones, and none that a shell takes for an option."""
+    """A random id as in Kafka: never a reserved one, and never one that looks like an option."""
     while True:
         raw = bytearray(os.urandom(16))
         raw[6] = raw[6] & 0x0F | 0x40  # Version 4 of RFC 4122 ...
@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     commands.add_parser("random-uuid", help="Print a random UUID.")
     decrypt = commands.add_parser(
-        "decrypt-configs", help="Write encrypted configs in clear, before a data directory moves to Kafka."
+        "decrypt-configs", help="Write encrypted configs in plain text, before a data directory moves to Kafka."
     )
     _add_config(decrypt)
     _add_config(add_strays_command(commands))
@@ -111,7 +111,7 @@ def _run_info(parsed: argparse.Namespace) -> int:
 def _run_format(parsed: argparse.Namespace) -> int:
     config = _load(parsed.config)
     for warning in config.warnings:
-        # Only what locks the operator out: the node's log has the other warnings when it starts.
+        # Only warnings about locking the operator out: the node logs the others when it starts.
         if warning.startswith("super.users"):
             sys.stderr.write(f"warning: {warning}\n")
     format_storage(

@@ -1,4 +1,4 @@
-"""``barnabas storage repair``: list what a damaged metadata log has lost, and go on without it if that is accepted."""
+"""``barnabas storage repair``: list the records that a damaged metadata log lost, and cut the log if accepted."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ _Parser = TypeVar("_Parser", bound=argparse.ArgumentParser)
 def add_repair_command(commands: argparse._SubParsersAction[_Parser]) -> _Parser:
     repair = commands.add_parser(
         "repair",
-        help="List what a damaged metadata log has lost, record by record, and go on without it if that is accepted.",
+        help="List the records that a damaged metadata log has lost, and continue without them if you accept the loss.",
     )
     repair.add_argument(
-        "--accept-loss", action="store_true", help="Cut the log without a question. Removed bytes are kept aside."
+        "--accept-loss",
+        action="store_true",
+        help="Cut the log without confirmation. The removed bytes are kept in a separate file.",
     )
     return repair
 
@@ -35,9 +37,9 @@ def run_repair(config: NodeConfig, parsed: argparse.Namespace, write_line: Calla
 
 
 def _ask_about_loss() -> bool:
-    """Only a person at a terminal is asked."""
+    """Ask for confirmation, on a terminal only."""
     if not sys.stdin.isatty():
         return False
-    sys.stdout.write("Go on without these records? Type 'yes' to accept the loss: ")
+    sys.stdout.write("Continue without these records? Type 'yes' to accept the loss: ")
     sys.stdout.flush()
     return sys.stdin.readline().strip() == "yes"

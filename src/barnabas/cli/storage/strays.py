@@ -20,7 +20,7 @@ _COLUMNS = ("DIRECTORY", "TOPIC", "PARTITION", "TOPIC ID", "BYTES", "RECORDS", "
 
 
 class StrayCommandError(ValueError):
-    """The command can't do what was asked; the message is for the operator."""
+    """The command can't run. The message is for the operator."""
 
 
 _Parser = TypeVar("_Parser", bound=argparse.ArgumentParser)
@@ -31,13 +31,13 @@ def add_strays_command(commands: argparse._SubParsersAction[_Parser]) -> _Parser
         "strays",
         help="List or remove partition directories that belong to no replica of this node.",
         description="List the partition directories under log.dirs that belong to no replica of this node. The node "
-        "keeps them until they are removed here; it takes one back when its topic is known to the cluster again.",
+        "keeps them until this command removes them, and uses one again when its topic exists in the cluster again.",
     )
     strays.add_argument(
         "-d", "--remove", action="append", default=[], metavar="NAME",
         help="Remove the directory of this name, as the list shows it. May be repeated.",
     )  # fmt: skip
-    strays.add_argument("-y", "--yes", action="store_true", help="Remove without asking.")
+    strays.add_argument("-y", "--yes", action="store_true", help="Remove without confirmation.")
     return strays
 
 
@@ -49,7 +49,7 @@ def run_strays(
     write_line: Callable[[str], None],
     ask: Callable[[str], str] | None = None,
 ) -> int:
-    """Raises StrayCommandError for a name that is not a stray directory, OSError for a disk that refuses."""
+    """Raises StrayCommandError for a name that is not a stray directory, OSError for a disk error."""
     found = {stray.name: stray for log_dir in dict.fromkeys(config.log_dirs) for stray in list_strays(log_dir)}
     if not remove:
         _write_table(list(found.values()), write_line)
@@ -78,9 +78,9 @@ def _find(found: Mapping[str, StrayDirectory], name: str) -> StrayDirectory:
 def _is_agreed(count: int, ask: Callable[[str], str]) -> bool:
     what = "this directory and its records" if count == 1 else f"these {count} directories and their records"
     try:
-        return ask(f"Remove {what} for ever? [y/N] ").strip().lower() in ("y", "yes")
+        return ask(f"Remove {what} permanently? [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:
-        sys.stderr.write("no answer: pass --yes to remove without being asked\n")
+        sys.stderr.write("no confirmation: give --yes to remove without it\n")
         return False
 
 

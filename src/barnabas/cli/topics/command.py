@@ -56,9 +56,9 @@ def list_(
     Parameters
     ----------
     topic
-        Only these: names, or regular expressions for whole names. May be repeated.
+        Only topics with this name, or whose whole name matches this regular expression. May be repeated.
     exclude_internal
-        Without the cluster's own, such as __consumer_offsets.
+        Omit internal topics, such as __consumer_offsets.
     """
 
     async def work(admin: AdminClient) -> Answer:
@@ -70,7 +70,9 @@ def list_(
         document = {
             "topics": [{"topic": each.name, "id": str(each.topic_id), "internal": each.is_internal} for each in wanted]
         }
-        return Answer(document, [sheet] if wanted else [], [] if wanted else ["there are no such topics to be seen"])
+        return Answer(
+            document, [sheet] if wanted else [], [] if wanted else ["no such topics exist, or you may not see them"]
+        )
 
     return (options or ClusterOptions()).run(work, right="DESCRIBE on the topics")
 
@@ -89,9 +91,9 @@ def describe(
     authorized_operations: Flag = False,
     options: ClusterOptions | None = None,
 ) -> int:
-    """Describe topics: partitions, leaders, replicas, and the settings that differ from the cluster's.
+    """Describe topics: partitions, leaders, replicas, and settings that override the cluster's.
 
-    With one of the options about partitions only partitions of that kind are shown, of all topics if none is named.
+    An option about partitions selects only such partitions, of the named topics or of all.
 
     For example:
 
@@ -102,23 +104,23 @@ def describe(
     Parameters
     ----------
     topic
-        Names, or regular expressions for whole names. May be repeated; without any, all topics.
+        A name, or a regular expression that matches the whole name. May be repeated. Default: all topics.
     topic_id
-        A topic by its id instead of its name. May be repeated.
+        The id of a topic, instead of its name. May be repeated.
     under_replicated_partitions
-        Only partitions with fewer replicas in sync than they have replicas.
+        Only partitions with replicas that are not in sync.
     unavailable_partitions
         Only partitions without a leader.
     under_min_isr_partitions
         Only partitions with fewer replicas in sync than min.insync.replicas.
     at_min_isr_partitions
-        Only partitions with just as many replicas in sync as min.insync.replicas.
+        Only partitions with exactly min.insync.replicas replicas in sync.
     topics_with_overrides
-        Only topics that have settings of their own, without their partitions.
+        Only topics with their own settings, without their partitions.
     exclude_internal
-        Without the cluster's own, such as __consumer_offsets.
+        Omit internal topics, such as __consumer_offsets.
     authorized_operations
-        Also what you may do on each topic.
+        Also show the operations that you may perform on each topic.
     """
     from barnabas.cli.topics.tables import Shown, described_answer
 
@@ -130,7 +132,7 @@ def describe(
     }
     chosen = [kind for kind, is_chosen in kinds.items() if is_chosen]
     if len(chosen) + topics_with_overrides > 1:
-        raise UsageError(f"{' and '.join(chosen)}: only one kind of partitions or topics can be asked for")
+        raise UsageError(f"{' and '.join(chosen)}: give only one of them")
     shown = Shown(kind=chosen[0] if chosen else None, only_overridden=topics_with_overrides)
     ids = [_parse_id(text) for text in topic_id or ()]
 
@@ -166,25 +168,27 @@ def create(
     Parameters
     ----------
     topic
-        Names; may be repeated. All get the same partitions and settings.
+        The name of a topic. May be repeated; all topics have the same partitions and settings.
     partitions
-        How many partitions; without it, num.partitions of the cluster.
+        Number of partitions. Default: num.partitions of the cluster.
     replication_factor
-        How many replicas each has; without it, default.replication.factor of the cluster.
+        Number of replicas of each partition. Default: default.replication.factor of the cluster.
     replica_assignment
-        Instead of both: for each partition its brokers, the preferred leader first, as in 1:2,2:3.
+        Instead of both: the brokers of each partition, the preferred leader first, for example 1:2,2:3.
     config
         A setting of the topics, as key=value. May be repeated.
     if_not_exists
-        Take a topic that exists as done, whatever it looks like.
+        Succeed if a topic of this name exists, whatever its settings.
     wait
-        Return when every live broker knows the topics and their leaders.
+        Return when every live broker has the topics and their leaders.
     """
     names = require_topics(topic)
     settings = parse_settings(config)
     assignments = None if replica_assignment is None else parse_assignment(replica_assignment)
     if assignments is not None and (partitions is not None or replication_factor is not None):
-        raise UsageError("--replica-assignment says how many partitions and replicas there are: leave the others out")
+        raise UsageError(
+            "--replica-assignment determines partitions and replicas: omit --partitions and --replication-factor"
+        )
     options = options or ChangeOptions()
     dry_run = options.dry_run
 
@@ -226,9 +230,9 @@ def add_partitions(
     wait: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Let topics grow to a number of partitions. No topic ever gets fewer.
+    """Increase the number of partitions of topics. It can never decrease.
 
-    Records with a key go to another partition afterwards than before.
+    Afterwards producers assign keys to other partitions than before.
 
     For example:
 
@@ -238,15 +242,15 @@ def add_partitions(
     Parameters
     ----------
     topic
-        Names; may be repeated.
+        The name of a topic. May be repeated.
     partitions
-        How many partitions there are afterwards, old and new ones together.
+        The new total number of partitions.
     replica_assignment
-        The brokers of each NEW partition, the preferred leader first, as in 1:2,2:3.
+        The brokers of each NEW partition, the preferred leader first, for example 1:2,2:3.
     if_exists
-        Pass over topics that do not exist.
+        Skip topics that do not exist.
     wait
-        Return when every live broker knows the new partitions and their leaders.
+        Return when every live broker has the new partitions and their leaders.
     """
     names = require_topics(topic)
     assignments = None if replica_assignment is None else parse_assignment(replica_assignment)
@@ -277,7 +281,7 @@ def delete(
     wait: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Delete topics with all their records. Nothing brings them back.
+    """Delete topics with all their records. This can't be undone.
 
     For example:
 
@@ -287,13 +291,13 @@ def delete(
     Parameters
     ----------
     topic
-        Names; may be repeated. Regular expressions are not taken here.
+        The name of a topic, not a regular expression. May be repeated.
     topic_id
-        A topic by its id instead of its name. May be repeated.
+        The id of a topic, instead of its name. May be repeated.
     if_exists
-        Pass over topics that do not exist.
+        Skip topics that do not exist.
     wait
-        Return when no live broker knows the topics any more.
+        Return when no live broker has the topics any more.
     """
     names: list[Any] = [_parse_id(text) for text in topic_id or ()]
     if topic or not names:
@@ -302,7 +306,7 @@ def delete(
     dry_run = options.dry_run
 
     async def work(admin: AdminClient) -> Answer:
-        if dry_run:  # The protocol knows no trying here; that it exists and what is in it is what can be told.
+        if dry_run:  # The protocol has no dry run here: show that the topic exists, and its partitions.
             results: Any = await admin.describe_topics(names)
         else:
             results = merged(

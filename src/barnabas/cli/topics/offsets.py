@@ -1,4 +1,4 @@
-"""``barnabas topics offsets``: where partitions begin and end, and which record was written when."""
+"""``barnabas topics offsets``: first and last offsets of partitions, and offsets by time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def offsets(
     exclude_internal: Flag = False,
     options: ClusterOptions | None = None,
 ) -> int:
-    """Show the offsets of partitions: the one behind the last record, or another.
+    """Show offsets of partitions: the log end offset, or another.
 
     For example:
 
@@ -41,15 +41,15 @@ def offsets(
     Parameters
     ----------
     topic
-        Names, or regular expressions for whole names. May be repeated; without any, all topics.
+        A name, or a regular expression that matches the whole name. May be repeated. Default: all topics.
     time
         latest; earliest; max-timestamp, the record with the largest timestamp; earliest-local and latest-tiered, of
-        tiered storage; or a moment, as in 2026-01-31T12:30:00.000 or in milliseconds since 1970: the first record from
-        then on.
+        tiered storage; or a time, for example 2026-01-31T12:30:00.000 or in milliseconds since 1970: the first record
+        from then on.
     partitions
-        Only these, as in 0,2.
+        Only these partitions, for example 0,2.
     exclude_internal
-        Without the cluster's own, such as __consumer_offsets.
+        Omit internal topics, such as __consumer_offsets.
     """
     timestamp = _timestamp(time)
     numbers = None if partitions is None else parse_partitions(partitions)
@@ -68,7 +68,7 @@ def offsets(
         sheet = Sheet(columns=("topic", "partition", "offset"))
         documents: list[dict[str, Any]] = []
         problems = problems_of(described.errors, right="DESCRIBE on Topic:{item}") if described else []
-        for part in in_steps(wanted, _STEP, "asking for offsets"):
+        for part in in_steps(wanted, _STEP, "reading offsets"):
             results = await admin.list_offsets(dict.fromkeys(part, OffsetSpec(timestamp)))
             problems += problems_of(results.errors, right="DESCRIBE on the topic")
             for partition, found in sorted(results.values.items()):
@@ -80,7 +80,7 @@ def offsets(
                         "timestamp_ms": found.timestamp if found.timestamp >= 0 else None,
                     }
                 )  # fmt: skip
-        notes = [] if wanted or problems else ["there are no such partitions to be seen"]
+        notes = [] if wanted or problems else ["no such partitions exist, or you may not see them"]
         return Answer({"offsets": documents}, [sheet] if documents else [], notes, problems)
 
     return (options or ClusterOptions()).run(work, right="DESCRIBE on the topics")
@@ -94,8 +94,8 @@ def _timestamp(text: str) -> int:
         number = int(text)
     except ValueError:
         if not text[:1].isdigit():
-            raise UsageError(f"--time {text}: there are {', '.join(_SPECS)}, or a moment") from None
+            raise UsageError(f"--time {text}: give {', '.join(_SPECS)}, or a time") from None
         return parse_datetime(text, "--time")
     if number not in _SPECS.values() and not 0 <= number < 2**63:
-        raise UsageError(f"--time {text}: a moment is in milliseconds since 1970")
+        raise UsageError(f"--time {text}: a number must be milliseconds since 1970")
     return number

@@ -1,4 +1,4 @@
-"""``barnabas topics elect-leaders|delete-records``: what is done to single partitions."""
+"""``barnabas topics elect-leaders|delete-records``: operations on partitions."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ __all__ = ["delete_records", "elect_leaders"]
 _ELECTING = "ALTER on Cluster"
 _DELETING = "DELETE on Topic:{item}"
 _ELECTION_ADVICE = {
-    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "its broker has to be alive and in sync: "
-    "'barnabas topics describe' shows the replicas that are",
-    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "no replica can lead: 'barnabas topics describe' shows them",
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "its broker must be alive and in sync: "
+    "'barnabas topics describe' shows the replicas in sync",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "no replica can become the leader: 'barnabas topics describe' shows them",
 }
 _DELETION_ADVICE = {
-    ErrorCode.OFFSET_OUT_OF_RANGE: "an offset from the first to the one behind the last record, or -1 for all",
-    ErrorCode.POLICY_VIOLATION: "only topics whose cleanup.policy has delete in it lose records this way",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "give an offset between the log start and the log end offset, or -1 for all",
+    ErrorCode.POLICY_VIOLATION: "records can only be deleted from topics whose cleanup.policy contains delete",
 }
 _ALL = -1
 
 
 class Election(Enum):
-    """As Kafka's tool names them, in letters of any size."""
+    """Election types, by the names of Kafka's tool in any letter case."""
 
     PREFERRED = "preferred"
     UNCLEAN = "unclean"
@@ -52,7 +52,7 @@ def elect_leaders(
     wait: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Elect leaders of partitions: the preferred ones, or any that is alive where nobody leads.
+    """Elect leaders of partitions: the preferred replicas, or any live replica of a partition without a leader.
 
     An unclean election can lose records: a replica that was not in sync becomes the leader.
 
@@ -68,18 +68,18 @@ def elect_leaders(
     topic
         A topic, or some of its partitions as in orders:0,2. May be repeated.
     election_type
-        preferred: the first of the replicas where another leads. unclean: any replica where nobody leads.
+        preferred: the first replica, where another one leads. unclean: any replica, where none leads.
     partition
-        A partition of the topic, which then is a single one. May be repeated.
+        A partition of the only topic. May be repeated.
     all_topic_partitions
-        All partitions of the cluster that need it.
+        All partitions of the cluster that need an election.
     path_to_json_file
-        A file of Kafka's: {"partitions": [{"topic": "orders", "partition": 0}]}. - is the standard input.
+        A file in Kafka's format: {"partitions": [{"topic": "orders", "partition": 0}]}. - is the standard input.
     wait
-        Return when every live broker tells the new leaders.
+        Return when every live broker has the new leaders.
     """
     if (bool(topic) + all_topic_partitions + (path_to_json_file is not None)) != 1:
-        raise UsageError("which partitions? Give topics, --all-topic-partitions, or --path-to-json-file")
+        raise UsageError("no partitions given: give topics, --all-topic-partitions, or --path-to-json-file")
     topics = _with_partitions(_topics(topic), partition)
     named = None if path_to_json_file is None else read_partitions(path_to_json_file, "--path-to-json-file")
     options = options or ChangeOptions()
@@ -112,7 +112,7 @@ def delete_records(
     offset_json_file: str | None = None,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Delete the oldest records of partitions, up to an offset. Nothing brings them back.
+    """Delete the oldest records of partitions, up to an offset. This can't be undone.
 
     For example:
 
@@ -125,17 +125,17 @@ def delete_records(
     topic
         A topic, or some of its partitions as in orders:0,2. May be repeated.
     before_offset
-        The first offset that stays; -1 for none, so that all records go.
+        The first offset to keep; -1 deletes all records.
     offset_json_file
-        A file of Kafka's: {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "offset": 5000}]}. - is
-        the standard input.
+        A file in Kafka's format: {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "offset": 5000}]}.
+        - is the standard input.
     """
     if bool(topic) == (offset_json_file is not None):
-        raise UsageError("which records? Give topics with --before-offset, or --offset-json-file")
+        raise UsageError("no records given: give topics with --before-offset, or --offset-json-file")
     if (before_offset is None) == bool(topic):
-        raise UsageError("--before-offset goes with topics; in a file each partition has its own")
+        raise UsageError("--before-offset needs topics: a file contains the offset of each partition")
     if before_offset is not None and before_offset < _ALL:
-        raise UsageError(f"--before-offset {before_offset}: an offset is a number from 0 on, or -1 for all records")
+        raise UsageError(f"--before-offset {before_offset}: the offset must be at least 0, or -1 for all records")
     topics = _topics(topic)
     from_file = {} if offset_json_file is None else read_offsets(offset_json_file, "--offset-json-file")
     options = options or ChangeOptions()
@@ -167,11 +167,11 @@ def _topics(texts: Sequence[str] | None) -> Topics:
 
 
 def _with_partitions(topics: Topics, partitions: Sequence[int] | None) -> Topics:
-    """``--topic orders --partition 0``, as Kafka's tool takes it."""
+    """Handle ``--topic orders --partition 0``, as in Kafka's tool."""
     if not partitions:
         return topics
     if len(topics) != 1 or topics[0][1] is not None:
-        raise UsageError("--partition goes with a single topic; with more of them write orders:0,2")
+        raise UsageError("--partition needs a single topic; for several topics write orders:0,2")
     return [(topics[0][0], list(partitions))]
 
 
@@ -182,7 +182,7 @@ async def _meant(admin: AdminClient, topics: Topics) -> list[TopicPartition]:
         if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise error
         near = nearest(str(name), await topic_names(admin))
-        raise UnknownName(str(name), "there is no topic of this name that you may see", near)
+        raise UnknownName(str(name), "no topic of this name exists, or you may not see it", near)
     counts = {topic.name: len(topic.partitions) for topic in described.values.values()}
     for name, numbers in topics:
         for number in numbers or ():
@@ -200,7 +200,7 @@ async def _meant(admin: AdminClient, topics: Topics) -> list[TopicPartition]:
 async def _rehearsed(
     admin: AdminClient, names: Iterable[str], wanted: Sequence[TopicPartition] | None, *, is_unclean: bool
 ) -> Answer:
-    """The protocol knows no trying here; what is known of the partitions says what would be."""
+    """The protocol has no dry run here: predict the result from the partitions' state."""
     described = await admin.describe_topics(list(dict.fromkeys(names)))
     found = {
         TopicPartition(topic.name, each.partition): each
@@ -213,7 +213,7 @@ async def _rehearsed(
     for partition in sorted(found if wanted is None else wanted):
         if partition not in found:
             if partition.topic in described.values:
-                problems.append(Problem("there is no such partition", str(partition), "UNKNOWN_TOPIC_OR_PARTITION"))
+                problems.append(Problem("no such partition exists", str(partition), "UNKNOWN_TOPIC_OR_PARTITION"))
             continue
         at = found[partition]
         if is_unclean or at.leader != at.replicas[0]:
@@ -237,7 +237,7 @@ def _outlook(partition: TopicPartition, at: TopicPartitionInfo, *, is_unclean: b
         return _elected(partition, "preferred", f"{at.replicas[0]} instead of {at.leader}")
     return Problem(
         f"its preferred leader {at.replicas[0]} is not in sync", str(partition), "PREFERRED_LEADER_NOT_AVAILABLE",
-        "its broker has to be alive and in sync first",
+        "its broker must be alive and in sync first",
     )  # fmt: skip
 
 
@@ -253,7 +253,7 @@ def _needless(count: int) -> list[str]:
 async def _bounds(
     admin: AdminClient, partitions: Iterable[TopicPartition]
 ) -> tuple[dict[TopicPartition, tuple[int, int]], list[Problem]]:
-    """The first offset of each partition, and the one behind the last."""
+    """The log start offset and log end offset of each partition."""
     from barnabas.clients.admin import OffsetSpec
 
     wanted = list(partitions)
@@ -268,7 +268,7 @@ async def _bounds(
 
 
 def _by_topic(errors: Mapping[TopicPartition, Any], names: Sequence[str]) -> list[Problem]:
-    """What names a topic nobody has heard of asks for the nearest; other errors are about the partition."""
+    """For an unknown topic, suggest the nearest name; other errors concern the partition."""
     problems = []
     for partition, error in errors.items():
         is_unknown = error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and partition.topic not in names
@@ -305,7 +305,7 @@ async def _rehearsed_deletion(
 
 
 async def _topics_that_keep(admin: AdminClient, topics: Iterable[str]) -> dict[str, str]:
-    """Compacted topics with their policy, as far as we may see it."""
+    """Compacted topics with their cleanup policy, if visible to the caller."""
     from barnabas.clients.admin import ConfigResource
 
     key = "cleanup.policy"

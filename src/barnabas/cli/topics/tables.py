@@ -1,4 +1,4 @@
-"""``barnabas topics describe``: what is shown of topics and their partitions."""
+"""Tables and documents of ``barnabas topics describe``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MIN_ISR = "min.insync.replicas"
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """``kind`` is a kind of partitions that are not well; None for all partitions."""
+    """``kind`` selects partitions with a problem; None selects all partitions."""
 
     kind: str | None = None
     only_overridden: bool = False
@@ -70,7 +70,7 @@ async def described_answer(
         which = f"Topic:{hidden[0]}" + (f" and {len(hidden) - 1} more" if len(hidden) > 1 else "")
         notes.append(f"settings are not shown: this needs DESCRIBE_CONFIGS on {which}")
     if not rows and not problems:
-        notes.append("there are no such topics" if shown.kind is None else f"no partition is {shown.kind}")
+        notes.append("no such topics exist" if shown.kind is None else f"no partition is {shown.kind}")
     answer = Answer(document, _sheets(rows, overrides, shown), notes, problems)
     if with_operations:
         shown_topics = [(f"Topic:{topic.name}", topic.authorized_operations) for topic, _ in rows]
@@ -79,7 +79,7 @@ async def described_answer(
 
 
 async def _configs(admin: AdminClient, names: Sequence[str]) -> dict[str, Config]:
-    """Whoever may describe a topic need not be allowed to see its settings."""
+    """A principal that may describe a topic may still lack the right to see its settings."""
     found = await admin.describe_configs([ConfigResource.topic(name) for name in names])
     return {resource.name: config for resource, config in found.values.items()}
 

@@ -1,1 +1,1 @@
-"""``barnabas transactions``: transactions and those that hang."""
+"""``barnabas transactions``: list transactions, and end hanging ones."""

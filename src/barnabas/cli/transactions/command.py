@@ -1,7 +1,7 @@
 """``barnabas transactions``: list, describe, describe-producers, find-hanging, abort, force-terminate.
 
-A transaction hangs when a partition waits for its end and the coordinator knows nothing of it: nothing will ever end
-it, and who reads what is committed does not get past it.
+A transaction hangs when it is open in a partition but unknown to its coordinator: it will never end, and consumers
+with isolation.level=read_committed can't read past it.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-app = cluster_app("transactions", "List and describe transactions, find those that hang, and end them.")
+app = cluster_app("transactions", "List and describe transactions, find hanging ones, and end them.")
 main = main_of(app)
 
 _DESCRIBE = "DESCRIBE on TransactionalId:{item}"
 _MARKERS = "ALTER or CLUSTER_ACTION on Cluster"
 _MINUTE_MS = 60_000
 _ADVICE = {
-    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "'barnabas transactions list' shows those that you may see",
-    ErrorCode.INVALID_PRODUCER_EPOCH: "the producer has begun something new meanwhile: look again",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "'barnabas transactions list' shows the transactions that you may see",
+    ErrorCode.INVALID_PRODUCER_EPOCH: "the producer has started a new transaction: check again",
 }
 
 
@@ -53,7 +53,7 @@ def list_(
     transactional_id_pattern: str | None = None,
     options: ClusterOptions | None = None,
 ) -> int:
-    """List the transactional ids that you may see, with their state.
+    """List the transactional ids that you may see, with their states.
 
     For example:
 
@@ -64,13 +64,13 @@ def list_(
     Parameters
     ----------
     state
-        Only in this state, as in Ongoing or Empty. May be repeated.
+        Only transactions in this state, for example Ongoing or Empty. May be repeated.
     producer_id
-        Only of the producer with this id. May be repeated.
+        Only transactions of the producer with this id. May be repeated.
     duration_filter
-        Only those that have been going on for more than so many milliseconds. Needs Kafka 3.8 or later.
+        Only transactions that run longer than this number of milliseconds. Needs Kafka 3.8 or later.
     transactional_id_pattern
-        Only ids that match a regular expression as a whole. Needs Kafka 4.1 or later.
+        Only ids that match this regular expression as a whole. Needs Kafka 4.1 or later.
     """
 
     async def work(admin: AdminClient) -> Answer:
@@ -90,7 +90,7 @@ def list_(
                 for each in found.transactions
             ]
         }  # fmt: skip
-        notes = [] if found.transactions or found.errors else ["there are no such transactions to be seen"]
+        notes = [] if found.transactions or found.errors else ["no such transactions exist, or you may not see them"]
         problems = problems_of(found.errors, right="DESCRIBE on the transactional ids")
         return Answer(document, [sheet] if found.transactions else [], notes, problems)
 
@@ -103,7 +103,7 @@ def describe(
     *,
     options: ClusterOptions | None = None,
 ) -> int:
-    """Show the state of transactional ids, since when, and in which partitions something is written.
+    """Show the state of transactional ids, their start times, and the partitions in the transaction.
 
     For example:
 
@@ -138,7 +138,7 @@ def describe_producers(
     broker_id: NodeId | None = None,
     options: ClusterOptions | None = None,
 ) -> int:
-    """Show the producers that a partition knows, and where their open transactions begin.
+    """Show the producers that a partition knows, and the start offsets of their open transactions.
 
     For example:
 
@@ -152,7 +152,7 @@ def describe_producers(
     partition
         The partition.
     broker_id
-        The replica of this broker; without it, the leader.
+        Read the replica on this broker. Default: the leader.
     """
     wanted = parse_partition(topic, partition)
 
@@ -188,7 +188,7 @@ def find_hanging(
     max_transaction_timeout: int = 15,
     options: ClusterOptions | None = None,
 ) -> int:
-    """Find transactions that nothing will ever end, as the coordinator does not know them.
+    """Find hanging transactions: those that are open in a partition but unknown to their coordinator.
 
     For example:
 
@@ -201,16 +201,16 @@ def find_hanging(
     broker_id
         Only partitions that this broker leads.
     topic
-        Only partitions of this topic; one of them as in orders:0.
+        Only partitions of this topic, or one of them as in orders:0.
     partition
         With --topic: only this partition.
     max_transaction_timeout
-        Minutes that a transaction may take (transaction.max.timeout.ms of the brokers): younger ones are passed over.
+        Longest duration of a transaction in minutes (transaction.max.timeout.ms of the brokers). Skip younger ones.
     """
     if partition is not None and topic is None:
-        raise UsageError("--partition goes with --topic")
+        raise UsageError("--partition needs --topic")
     if max_transaction_timeout < 0:
-        raise UsageError(f"--max-transaction-timeout {max_transaction_timeout}: these are minutes from 0 on")
+        raise UsageError(f"--max-transaction-timeout {max_transaction_timeout}: the minutes must be at least 0")
 
     async def work(admin: AdminClient) -> Answer:
         from barnabas.protocol.api_keys import ApiKey
@@ -226,7 +226,7 @@ def find_hanging(
                 {"topic": tp.topic, "partition": tp.partition, **producer_document(each)} for tp, each in hanging
             ]
         }
-        notes = [] if hanging else [f"nothing hangs in {len(wanted)} partitions"]
+        notes = [] if hanging else [f"no hanging transactions in {len(wanted)} partitions"]
         if hanging:
             notes.append("'barnabas transactions abort --topic ... --partition ... --start-offset ...' ends one")
         return Answer(document, [hanging_sheet(hanging)] if hanging else [], notes, problems)
@@ -245,7 +245,7 @@ def abort(
     coordinator_epoch: int | None = None,
     options: ChangeOptions | None = None,
 ) -> int:
-    """End a transaction that hangs in a partition: what was written in it counts as aborted.
+    """Abort a hanging transaction in a partition. Its records count as aborted.
 
     For example:
 
@@ -259,7 +259,7 @@ def abort(
     partition
         The partition.
     start_offset
-        Where the transaction begins, which find-hanging and describe-producers show.
+        The start offset of the transaction, as find-hanging and describe-producers show it.
     producer_id
         Instead of --start-offset, for Kafka before 3.0: the producer's id.
     producer_epoch
@@ -271,7 +271,7 @@ def abort(
     numbers = (producer_id, producer_epoch, coordinator_epoch)
     if (start_offset is None) == (producer_id is None) or (producer_id is not None and None in numbers):
         raise UsageError(
-            "which transaction? Give --start-offset, or --producer-id with --producer-epoch and --coordinator-epoch"
+            "no transaction given: give --start-offset, or --producer-id with --producer-epoch and --coordinator-epoch"
         )
     options = options or ChangeOptions()
     dry_run = options.dry_run
@@ -302,9 +302,9 @@ def force_terminate(
     *,
     options: ChangeOptions | None = None,
 ) -> int:
-    """End what producers with these transactional ids have begun, and refuse them from now on.
+    """End the transactions of these transactional ids, and fence their producers.
 
-    A producer that starts anew with the id is let in again.
+    A producer that starts again with the id can continue.
 
     For example:
 
@@ -340,7 +340,7 @@ def force_terminate(
 
 def _require_ids(ids: Sequence[str] | None) -> list[str]:
     if not ids:
-        raise UsageError("which transaction? Give its transactional id, or --transactional-id with it")
+        raise UsageError("no transaction given: give its transactional id, as an argument or with --transactional-id")
     return list(dict.fromkeys(ids))
 
 

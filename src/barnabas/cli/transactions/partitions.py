@@ -1,4 +1,4 @@
-"""Which partitions ``barnabas transactions`` looks at."""
+"""Select the partitions for ``barnabas transactions``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["parse_partition", "partitions_of"]
 
 
 def parse_partition(topic: str, partition: int | None) -> TopicPartition:
-    """``orders:0``, or ``orders`` and 0. Raises UsageError."""
+    """Parse ``orders:0``, or ``orders`` and 0. Raises UsageError."""
     name, number = _parsed(topic, partition)
     if number is None:
-        raise UsageError(f"which partition of {name}? Write {name}:0, or give --partition")
+        raise UsageError(f"no partition of {name} given: write {name}:0, or give --partition")
     return TopicPartition(name, number)
 
 
@@ -32,18 +32,18 @@ def _parsed(topic: str, partition: int | None) -> tuple[str, int | None]:
         raise UsageError(f"{name}: {problem}")
     given = [*(numbers or ()), *([] if partition is None else [partition])]
     if len(given) > 1 or min(given, default=0) < 0:
-        raise UsageError(f"--topic {topic}: a single partition can be looked at, as in {name}:0")
+        raise UsageError(f"--topic {topic}: give a single partition, as in {name}:0")
     return name, given[0] if given else None
 
 
 async def partitions_of(
     admin: AdminClient, topic: str | None, partition: int | None, broker_id: int | None
 ) -> list[TopicPartition]:
-    """Those of a topic, or of all; with ``broker_id`` only those that it leads. Raises UnknownName, AdminError."""
+    """The partitions of a topic or of all; with ``broker_id``, those it leads. Raises UnknownName, AdminError."""
     name, number = (None, None) if topic is None else _parsed(topic, partition)
     known = await topic_names(admin)
     if name is not None and name not in known:
-        raise UnknownName(name, "there is no topic of this name that you may see", nearest(name, known))
+        raise UnknownName(name, "no topic of this name exists, or you may not see it", nearest(name, known))
     described = await admin.describe_topics(known if name is None else [name])
     found = {
         TopicPartition(each.name, at.partition): at for each in described.values.values() for at in each.partitions

@@ -1,4 +1,4 @@
-"""Transactions that are open in partitions, and those of them that no coordinator will ever end."""
+"""Find open transactions in partitions, and those that no coordinator will end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["PRODUCERS", "open_transactions", "transaction_at", "unknown_to_coordinators"]
 
 PRODUCERS = "READ on Topic:{item}"
-"""The right to see the producers of a topic."""
+"""The right needed to see the producers of a topic."""
 
 _STEP = 500
 
@@ -25,10 +25,10 @@ _STEP = 500
 async def open_transactions(
     admin: AdminClient, partitions: Sequence[TopicPartition], before_ms: int
 ) -> tuple[list[tuple[TopicPartition, ProducerState]], list[Problem]]:
-    """Transactions to which nothing was added since that moment."""
+    """Open transactions without new records since that time."""
     found = []
     problems: list[Problem] = []
-    for part in in_steps(partitions, _STEP, "looking at partitions"):
+    for part in in_steps(partitions, _STEP, "reading partitions"):
         results = await admin.describe_producers(part)
         problems += [
             problem
@@ -47,9 +47,9 @@ async def open_transactions(
 async def unknown_to_coordinators(
     admin: AdminClient, candidates: Sequence[tuple[TopicPartition, ProducerState]]
 ) -> list[tuple[TopicPartition, ProducerState]]:
-    """Those whose producer no coordinator knows, or whose coordinator does not think that the partition takes part.
+    """Transactions whose producer no coordinator knows, or whose coordinator does not list the partition.
 
-    Raises AdminError: without the answers of all coordinators nothing can be said to hang.
+    Raises AdminError: only the answers of all coordinators prove that a transaction hangs.
     """
     if not candidates:
         return []
@@ -74,5 +74,9 @@ async def transaction_at(admin: AdminClient, partition: TopicPartition, offset: 
     starts = {each.transaction_start_offset: each for each in producers if each.transaction_start_offset is not None}
     if offset in starts:
         return starts[offset]
-    there = f"open ones begin at {', '.join(map(str, sorted(starts)))}" if starts else "no transaction is open there"
-    return Problem(f"no open transaction begins at {offset}", str(partition), advice=there)
+    there = (
+        f"open transactions start at {', '.join(map(str, sorted(starts)))}"
+        if starts
+        else "no transaction is open in this partition"
+    )
+    return Problem(f"no open transaction starts at {offset}", str(partition), advice=there)

@@ -1,4 +1,4 @@
-"""What ``barnabas transactions`` shows of transactions and producers."""
+"""Tables and documents of ``barnabas transactions``."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The REST API of a worker: what users and other workers ask over HTTP."""
+"""The REST API of a worker: requests of users and of other workers over HTTP."""

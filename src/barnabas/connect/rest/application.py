@@ -1,16 +1,16 @@
-"""The REST API as an ASGI application: which route, who asks, what comes of it, in Kafka's forms.
+"""The REST API as an ASGI application: routing, authentication and responses, in Kafka's formats.
 
-Until ``open`` gives it a herder, every path is 404, as with Kafka's worker. After that a request meets, in this order:
+Until ``open`` gives it a herder, every path returns 404, as in Kafka's worker. Then a request passes, in this order:
 
-1. 403 if a page of another origin has a browser send it, or if it is for a name that this machine's own listener does
+1. origin: 403 for a request from a page of another origin, or for a host name that a listener of this machine does
    not have
-2. who asks: 401 for nobody that is known. Internal routes ask for the session's signature instead, in their handlers
+2. authentication: 401 for an unknown user. Internal routes check the session's signature instead, in their handlers
 3. a route: 404, 405; ``Content-Type`` is not JSON: 415, also without a body; JSON is not accepted: 406
 4. a role that is high enough: 403
-5. the handler, for at most 90 s; what the worker was doing meanwhile is in the answer (500)
+5. the handler, for at most 90 s; a timeout (500) reports what the worker was doing
 
-Errors are ``{"error_code": 404, "message": ...}``. Those of step 3 have no Content-Type, as Kafka's. HEAD is GET
-without the body; OPTIONS lists the methods, to everybody. Pages, such as a console's, are mounted beside the API.
+Errors are ``{"error_code": 404, "message": ...}``. Those of step 3 have no Content-Type, as in Kafka. HEAD is GET
+without the body; OPTIONS lists the methods to any client. Pages, such as the console's, are mounted beside the API.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ _SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 
 @dataclass(frozen=True, slots=True)
 class ListenerKind:
-    """What a listener serves: the API, the routes under /admin, or both."""
+    """The parts that a listener serves: the API, the routes under /admin, or both."""
 
     has_api: bool = True
     has_admin: bool = True
     host_names: HostNames | None = None
-    """None where every Host header will do."""
+    """Accepted names in the Host header; None accepts all."""
 
     def serves(self, route: Route) -> bool:
         return self.has_admin if route.is_admin else self.has_api
@@ -66,7 +66,7 @@ class ListenerKind:
 
 @dataclass(frozen=True, slots=True)
 class RestRules:
-    """What the settings say. ``authenticator`` is None where everybody may do everything."""
+    """Policies from the settings. ``authenticator`` is None where every client may do everything."""
 
     authenticator: Authenticator | None = None
     cross_origin: CrossOriginRules = field(default_factory=CrossOriginRules)
@@ -77,7 +77,7 @@ class RestRules:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """Pages beside the API, under ``prefix``. ``role`` is what it takes to see them, None for nothing."""
+    """Pages beside the API, under ``prefix``. ``role`` is the role needed to see them, or None."""
 
     prefix: str
     app: ASGIApp
@@ -104,7 +104,7 @@ class RestApplication:
         self._services = services
 
     def mount(self, mount: Mount) -> None:
-        """Requests whose path begins with the prefix go there, with the User in ``scope["user"]``."""
+        """Send requests whose path begins with the prefix there, with the User in ``scope["user"]``."""
         self._mounts.append(mount)
 
     def on_listener(self, kind: ListenerKind) -> ASGIApp:
@@ -117,7 +117,7 @@ class RestApplication:
         return serve
 
     def _with_headers(self, scope: Scope, send: Send) -> Send:
-        """What every answer gets, whoever makes it."""
+        """Headers of every response."""
         rules = self._rules
 
         async def sending(message: Message) -> None:
@@ -146,7 +146,7 @@ class RestApplication:
 
 
 class _Exchange:
-    """One request on its way to its answer."""
+    """One request and its response."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class _Exchange:
         self._body = body
         self._log = log
         self._is_known = False
-        """Whether the sender has shown who it is."""
+        """Whether the sender is authenticated."""
         self._method: str = scope["method"]
         self._path = scope["raw_path"].decode("ascii", "replace")
         self._query = scope["query_string"].decode("ascii", "replace")
@@ -183,7 +183,7 @@ class _Exchange:
             answer = error_answer(error)
         except Exception as error:
             self._log.failed(self._told)
-            text = f"The worker could not do this ({type(error).__name__}); its log says why."
+            text = f"The worker failed to handle the request ({type(error).__name__}); see its log."
             answer = error_answer(ConnectError(text))
         if isinstance(answer, Response):
             self._log.answered(self._told, answer.status_code, (perf_counter() - begun) * 1000)
@@ -220,21 +220,21 @@ class _Exchange:
     def _check_browser(self) -> None:
         if self._rules.cross_origin.is_forgery(self._method, self._headers):
             raise _Forbidden(
-                "A page of another origin has sent this request; access.control.allow.origin says which may."
+                "A page of another origin sent this request; access.control.allow.origin lists the allowed origins."
             )
         names = self._kind.host_names
         host = self._headers.get("host", "")
         if names is not None and not names.may_be_asked_as(host):
             raise _Forbidden(
-                f"This worker is not known as {one_line(host)}; without authentication its listener answers to "
-                "localhost, to addresses and to rest.advertised.host.name."
+                f"The host name {one_line(host)} is not this worker's; without authentication its listener accepts "
+                "localhost, IP addresses and rest.advertised.host.name."
             )
 
     def _segments(self) -> list[str]:
         try:
             return path_segments(self._path)
         except ValueError:
-            raise BadRequest("The path is no UTF-8.") from None
+            raise BadRequest("The path is not valid UTF-8.") from None
 
     def _mount(self, segments: list[str]) -> Mount | None:
         prefix = segments[:1] if self._kind.has_api else []
@@ -248,7 +248,7 @@ class _Exchange:
         return mount.app
 
     async def _user(self) -> User:
-        """Raises NotAuthenticated, TooManyFailures, or InvalidSignature of one who vouches wrongly."""
+        """Raises NotAuthenticated, TooManyFailures, or InvalidSignature for a user with an invalid worker signature."""
         authenticator = self._rules.authenticator
         if authenticator is None:
             return ANONYMOUS
@@ -301,7 +301,7 @@ class _Exchange:
         try:
             async with asyncio.timeout(self._rules.request_timeout_s) as bound:
                 reply = await route.handler(self._services, request)
-                # Of an internal request the handler has found the signature to be right.
+                # The handler of an internal request has verified the signature.
                 self._is_known = self._is_known or route.access is Access.INTERNAL
                 return reply
         except TimeoutError:
@@ -311,7 +311,7 @@ class _Exchange:
             raise ConnectError(f"Request timed out. {stage}" if stage else "Request timed out") from None
 
     async def _body_for(self, route: Route) -> bytes:
-        """As much of it as this sender may send here."""
+        """The body, up to the limit of this sender."""
         limits = self._rules.body_limits
         may_be_large = self._is_known
         if route.access is Access.INTERNAL:

@@ -1,8 +1,8 @@
-"""Who asks: a password (basic), a signed token (jwt) or a client's certificate (mtls), as the settings allow.
+"""Authenticate users by password (basic), signed token (jwt) or client certificate (mtls), as the settings allow.
 
-A request with an ``Authorization`` header is judged by it alone: a wrong password does not fall back to a certificate.
-Without one, the certificate of the connection counts. Passwords are checked on a thread, one at a time, because that is
-slow on purpose; that one was right is remembered for a while, under a key that only this process has.
+An ``Authorization`` header alone decides: a wrong password does not fall back to a certificate. Without the header, the
+certificate of the connection counts. Passwords are checked on a thread, one at a time, because the check is slow on
+purpose. A successful check is cached for a while, under a key that only this process has.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 _REMEMBERED_S = 300.0
 _REMEMBERED_MAX = 1000
 _PASSWORD_LENGTH_MAX = 1024
-# Whatever names are tried: many users may come through one address.
+# For all names together: many users may come through one address.
 _ADDRESS_AT_ONCE, _ADDRESS_EVERY_S = 50, 1.0
 
 
@@ -57,7 +57,7 @@ class TooManyFailures(ConnectError):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a request shows of its user. ``certificate`` is DER; ``address`` is that of the peer."""
+    """The credentials of a request. ``certificate`` is DER; ``address`` is that of the peer."""
 
     authorization: str | None
     certificate: bytes | None
@@ -93,7 +93,7 @@ class PasswordCheck:
         self._address_budget = FailureBudget(at_once=_ADDRESS_AT_ONCE, every_s=_ADDRESS_EVERY_S)
         self._remembered: dict[bytes, float] = {}
         self._one_at_a_time = asyncio.Lock()
-        # For names that are not there, so that an answer tells nobody which ones are.
+        # For unknown names, so that responses don't reveal which names exist.
         self._decoy = next(iter(users.values())).password
 
     async def __call__(self, name: str, password: str, address: str) -> User:
@@ -134,7 +134,7 @@ class PasswordCheck:
 
 
 class Authenticator:
-    """What is None is not a way to get in."""
+    """A method that is None is not accepted."""
 
     def __init__(
         self,
@@ -167,10 +167,10 @@ class Authenticator:
                 return await self._passwords(name, password, shown.address)
             if scheme.lower() == "bearer" and self._tokens is not None:
                 return self._tokens(value.strip())
-            raise NotAuthenticated(f"The worker does not take credentials of this kind; it takes: {self._ways()}.")
+            raise NotAuthenticated(f"The worker does not accept credentials of this kind; it accepts: {self._ways()}.")
         if self._certificates is not None and shown.certificate is not None:
             return self._certificates(shown.certificate)
-        raise NotAuthenticated(f"The request needs credentials; the worker takes: {self._ways()}.")
+        raise NotAuthenticated(f"The request needs credentials; the worker accepts: {self._ways()}.")
 
     def _ways(self) -> str:
         ways = (("basic", self._passwords), ("bearer", self._tokens), ("client certificates", self._certificates))
@@ -181,7 +181,7 @@ def _name_and_password(value: str) -> tuple[str, str]:
     try:
         name, colon, password = base64.b64decode(value, validate=True).decode("utf-8").partition(":")
     except (ValueError, binascii.Error):
-        raise NotAuthenticated("The credentials are no base64 of name:password in UTF-8.") from None
+        raise NotAuthenticated("The credentials must be the base64 of name:password in UTF-8.") from None
     if not colon or len(password) > _PASSWORD_LENGTH_MAX:
-        raise NotAuthenticated("The credentials are no base64 of name:password in UTF-8.")
+        raise NotAuthenticated("The credentials must be the base64 of name:password in UTF-8.")
     return name, password

@@ -1,4 +1,4 @@
-"""The ways to authenticate, made from the settings: reads the users file and the rules, opens the keys of tokens."""
+"""Create the authentication methods from the settings: read the users file and mapping rules, load the token keys."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _PROCESS_KEY_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """``authenticator`` is None where nobody is asked."""
+    """``authenticator`` is None without authentication."""
 
     authenticator: Authenticator | None
     keys: JsonWebKeys | None = None
 
     def start(self) -> None:
-        """Fetch the keys of tokens, now and again and again."""
+        """Fetch the token keys now, and then periodically."""
         if self.keys is not None:
             self.keys.start()
 
@@ -84,7 +84,7 @@ def _token_rules(settings: AuthenticationSettings) -> tuple[JwtRules, frozenset[
     if unknown or not settings.jwt_algorithms:
         raise UnusableRestSetting(
             f"barnabas.connect.jwt.algorithms has {', '.join(sorted(unknown)) or 'nothing'}; "
-            f"it can have {', '.join(ALGORITHMS)}"
+            f"valid are {', '.join(ALGORITHMS)}"
         )
     rules = JwtRules(
         audiences=settings.jwt_audiences,

@@ -1,7 +1,7 @@
-"""Asks a Connect worker by its REST API: one of ours or one of Kafka's.
+"""A client of the REST API of Connect workers, barnabas' or Kafka's.
 
-While its group is rebalanced a worker may answer "not now" (409): the request is repeated until ``timeout_s`` is over.
-Everything else that is refused is raised at once.
+During a rebalance a worker may answer 409: the client repeats the request until ``timeout_s``. It raises every other
+error at once.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Document: TypeAlias = dict[str, Any]
 _PAUSE_S = 0.5
 _CONFLICT = 409
 _NOT_NOW = ("rebalanc", "stale configuration")
-"""What a 409 says that passes by itself. Another one says that a connector exists already."""
+"""The text of a temporary 409. Another 409 means that a connector exists already."""
 
 
 class RequestRefused(Exception):
-    """The worker answered with an error. ``message`` is what it said."""
+    """The worker returned an error, with ``message``."""
 
     def __init__(self, status: int, message: str, document: Document | None = None) -> None:
         super().__init__(f"{message} ({status})")
@@ -46,16 +46,16 @@ class RequestRefused(Exception):
 
 
 class WorkerUnreachable(Exception):
-    """Nobody answered, or not as a Connect worker does."""
+    """No worker answered, or the answer is not that of a Connect worker."""
 
 
 class InvalidWorkerUrl(ValueError):
-    """It is not the address of a worker."""
+    """The URL is not the address of a worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who asks: a user with a password, or the owner of a token. A client certificate is in the TLS context."""
+    """A user with a password, or a token. A client certificate is in the TLS context."""
 
     user: str | None = None
     password: str = ""
@@ -71,7 +71,7 @@ def tls_context(*, ca: str | None = None, certificate: str | None = None, key: s
 
 
 class ConnectClient:
-    """``with ConnectClient(url) as worker: worker.status("orders")``. Methods give what the JSON of the answer says."""
+    """``with ConnectClient(url) as worker: worker.status("orders")``. Methods return the JSON of the response."""
 
     def __init__(
         self,
@@ -98,10 +98,10 @@ class ConnectClient:
         self._client = httpx.Client(
             headers=headers,
             auth=auth,
-            verify=tls or False,  # Only for http, where there is nothing to verify.
+            verify=tls or False,  # Only for http, which needs no verification.
             timeout=timeout_s,
             transport=transport,
-            trust_env=False,  # A worker is asked directly: a proxy for the web does not know its name.
+            trust_env=False,  # Contact the worker directly: a web proxy does not know its name.
         )
 
     def __enter__(self) -> Self:
@@ -121,7 +121,7 @@ class ConnectClient:
         return dict(self._ask("GET", "/"))
 
     def health(self) -> Document:
-        """Also when it is not well. Older workers than 3.9 have no such path: RequestRefused with 404."""
+        """The health, also of an unhealthy worker. Workers before 3.9 lack this path: RequestRefused with 404."""
         try:
             return dict(self._ask("GET", "/health", patience_s=0))
         except RequestRefused as error:
@@ -137,7 +137,7 @@ class ConnectClient:
         return list(self._ask("GET", f"/connector-plugins/{_part(plugin)}/config", query=query))
 
     def validate(self, config: Mapping[str, str | None]) -> Document:
-        """What the class named in ``connector.class`` thinks of the settings."""
+        """Validate the settings with the class in ``connector.class``."""
         plugin = _part(config.get("connector.class") or "")
         return dict(self._ask("PUT", f"/connector-plugins/{plugin}/config/validate", body=dict(config)))
 
@@ -148,13 +148,13 @@ class ConnectClient:
         return dict(self._ask("GET", f"/admin/loggers/{_part(name)}"))
 
     def logs(self, *, lines: int, level: str | None = None, connector: str | None = None) -> list[Document]:
-        """The last lines of its log. A worker of Kafka's has no such path: RequestRefused with 404."""
+        """The last lines of the worker's log. Kafka's workers lack this path: RequestRefused with 404."""
         given = {"lines": str(lines), "level": level, "connector": connector}
         query = {name: text for name, text in given.items() if text is not None}
         return list(self._ask("GET", "/admin/logs", query=query))
 
     def set_logger(self, name: str, level: str, scope: str) -> list[str]:
-        """The loggers that were changed; with the scope of the cluster nobody says which."""
+        """The changed loggers; unknown with scope=cluster."""
         path = f"/admin/loggers/{_part(name)}"
         return list(self._ask("PUT", path, query={"scope": scope}, body={"level": level}) or ())
 
@@ -247,9 +247,9 @@ class ConnectClient:
         try:
             answer = self._client.request(method, self.url + path, params=pairs or None, json=body)
         except httpx.TimeoutException as error:
-            raise WorkerUnreachable(f"{self.url} did not answer in {self.timeout_s:g} s") from error
+            raise WorkerUnreachable(f"{self.url} did not answer within {self.timeout_s:g} s") from error
         except httpx.HTTPError as error:
-            raise WorkerUnreachable(f"no worker can be reached at {self.url}: {error}") from error
+            raise WorkerUnreachable(f"can't connect to a worker at {self.url}: {error}") from error
         if answer.is_success:
             return self._document(answer) if answer.content else None
         raise _refused(answer)
@@ -258,7 +258,7 @@ class ConnectClient:
         try:
             return answer.json()
         except ValueError as error:
-            raise WorkerUnreachable(f"what answers at {self.url} is no Connect worker: it sends no JSON") from error
+            raise WorkerUnreachable(f"{self.url} is not a Connect worker: the response is not JSON") from error
 
 
 def _base(url: str) -> str:
@@ -269,7 +269,7 @@ def _base(url: str) -> str:
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise InvalidWorkerUrl(f"{url} is not the address of a worker: write http://host:8083 or https://host:8083")
     if parsed.userinfo:
-        raise InvalidWorkerUrl("a password does not belong into the address of a worker, where others can see it")
+        raise InvalidWorkerUrl("the address of a worker must not contain a password, because others can see it")
     return str(parsed.copy_with(query=None, fragment=None)).rstrip("/")
 
 

@@ -1,7 +1,7 @@
-"""Secure by default: no listener lets strangers in unless somebody has said that they may come.
+"""Secure by default: no listener accepts unauthenticated users from other machines, unless a setting allows it.
 
-A worker's users can read every configuration and have the worker run what they configure, so who can reach it owns it.
-``check_exposure`` is asked before any socket is opened.
+Users of a worker can read every configuration, and the worker runs what they configure. So access to it means full
+control. ``check_exposure`` runs before any socket is opened.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ __all__ = ["check_exposure", "exposure_warnings"]
 
 
 def check_exposure(settings: RestSettings) -> None:
-    """Raises UnusableRestSetting for listeners that would be open to strangers, or that nobody could use."""
+    """Raises UnusableRestSetting for listeners that are open to any client, or that no client can use."""
     ways = settings.authentication.ways
     open_to_all = [str(each) for each in settings.all_listeners if not each.is_loopback]
     if not ways and open_to_all and not settings.is_insecure_allowed:
         raise UnusableRestSetting(
-            f"listeners: {', '.join(open_to_all)} can be reached from other machines, and nobody is asked who they "
-            "are. Set barnabas.connect.authentication to basic, jwt or mtls; or listen on http://localhost:8083 only; "
-            "or set barnabas.connect.insecure=true if everybody who gets there may do everything."
+            f"listeners: {', '.join(open_to_all)} can be reached from other machines without authentication. "
+            "Set barnabas.connect.authentication to basic, jwt or mtls; or listen on http://localhost:8083 only; "
+            "or set barnabas.connect.insecure=true to let every client do everything."
         )
     _check_needed(settings, ways)
 
@@ -38,23 +38,23 @@ def _check_needed(settings: RestSettings, ways: frozenset[str]) -> None:
         without = [str(each) for each in settings.all_listeners if not each.is_https]
         if without:
             raise UnusableRestSetting(
-                "barnabas.connect.authentication is mtls, which nobody can use on a listener without TLS: "
-                f"{', '.join(without)}; make it https, or allow basic or jwt as well"
+                "barnabas.connect.authentication is mtls, which needs TLS, but these listeners have none: "
+                f"{', '.join(without)}; use https, or also allow basic or jwt"
             )
     if "mtls" in ways and settings.tls.client_auth == "none":
         raise UnusableRestSetting(
-            "barnabas.connect.authentication has mtls, but ssl.client.auth is none, so no certificate is asked for; "
+            "barnabas.connect.authentication has mtls, but ssl.client.auth is none, so no certificate is requested; "
             "set listeners.https.ssl.client.auth to requested or required"
         )
 
 
 def exposure_warnings(settings: RestSettings) -> Sequence[str]:
-    """What is allowed and still worth a line in the log."""
+    """Warnings about allowed settings."""
     found = []
     plain = [str(each) for each in settings.all_listeners if not each.is_loopback and not each.is_https]
     ways = settings.authentication.ways
     if plain and ways & {"basic", "jwt"}:
-        found.append(f"passwords and tokens travel in the clear to {', '.join(plain)}; use https listeners")
+        found.append(f"passwords and tokens are sent unencrypted to {', '.join(plain)}; use https listeners")
     if not ways and any(not each.is_loopback for each in settings.all_listeners):
-        found.append("barnabas.connect.insecure=true: everybody who reaches the listeners may do everything")
+        found.append("barnabas.connect.insecure=true: every client that can connect may do everything")
     return found

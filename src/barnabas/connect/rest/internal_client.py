@@ -94,7 +94,7 @@ class InternalClient:
             reason = str(error) or type(error).__name__
             log.warning("%s %s at %s failed: %s", method, target, url, reason)
             raise RequestFailed(
-                500, f"IO Error trying to forward REST request: {url} can't be asked: {reason}"
+                500, f"IO Error trying to forward REST request: {url} can't be contacted: {reason}"
             ) from error
 
     def freshness_header(self, request: SentRequest, *, user: str = "", role: str = "") -> dict[str, str]:

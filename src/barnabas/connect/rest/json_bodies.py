@@ -67,10 +67,10 @@ def read_create(body: bytes) -> CreateConnector:
 def read_task_configs(body: bytes) -> list[ConfigMap]:
     """After the signature was found to be right."""
     if not body.strip():
-        raise MalformedBody("The request has no body; expected is a list of task configurations")
+        raise MalformedBody("The request has no body; expected a list of task configurations")
     found = _decode(body, list[dict[str, msgspec.Raw]] | None, "a list of task configurations")
     if found is None:
-        raise MalformedBody("The body is null; expected is a list of task configurations")
+        raise MalformedBody("The body is null; expected a list of task configurations")
     return [_texts(each) for each in found]
 
 
@@ -103,10 +103,10 @@ class _OffsetBody(msgspec.Struct, forbid_unknown_fields=True):
 
 def _object(body: bytes, expected: str) -> dict[str, msgspec.Raw]:
     if not body.strip():
-        raise MalformedBody(f"The request has no body; expected is {expected}")
+        raise MalformedBody(f"The request has no body; expected {expected}")
     found: dict[str, msgspec.Raw] | None = _decode(body, dict[str, msgspec.Raw] | None, expected)
     if found is None:
-        raise MalformedBody(f"The body is null; expected is {expected}")
+        raise MalformedBody(f"The body is null; expected {expected}")
     return found
 
 
@@ -115,7 +115,7 @@ def _decode(body: bytes, kind: Any, expected: str) -> Any:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise MalformedBody(f"The body can't be read: {reason}; expected is {expected}") from None
+        raise MalformedBody(f"The body can't be read: {reason}; expected {expected}") from None
 
 
 def _texts(fields: dict[str, msgspec.Raw]) -> ConfigMap:
@@ -131,7 +131,7 @@ def _text(name: str, raw: msgspec.Raw) -> str | None:
         return text
     if data[:1] in (b"{", b"["):
         kind = "an object" if data[:1] == b"{" else "a list"
-        raise MalformedBody(f'"{name}" is {kind}; expected is a text, a number, true, false or null')
+        raise MalformedBody(f'"{name}" is {kind}; expected a string, a number, true, false or null')
     # Also looks for literals that only begin right: the decoder has passed over what it was to leave as it is.
     _decode(data, Any, f'a text for "{name}"')
     return None if data == b"null" else data.decode("ascii")

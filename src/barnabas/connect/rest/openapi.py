@@ -60,14 +60,14 @@ def _operation(route: Route, schemas: list[tuple[Any, _Object]]) -> _Object:
         "parameters": [*_path_parameters(route), *_query_parameters(route)],
         "responses": {
             **{str(status): _answer(kind, schemas) for status, kind in route.answers.items()},
-            "default": _answer(ErrorMessage, schemas, "Why not"),
+            "default": _answer(ErrorMessage, schemas, "The reason"),
         },
     }
     if route.body is not None:
         content = {"application/json": {"schema": _schema(route.body, schemas)}}
         operation["requestBody"] = {"required": True, "content": content}
     if route.access.role is not None:
-        operation["description"] = f"Needs the role {route.access.role.text} where the worker asks who it is."
+        operation["description"] = f"Needs the role {route.access.role.text} if the worker requires authentication."
         operation["security"] = [{}, {"basic": []}, {"bearer": []}, {"certificate": []}]
     return operation
 

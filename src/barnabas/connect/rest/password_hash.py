@@ -51,7 +51,7 @@ class PasswordHash:
             or parallel < 1
             or 128 * cost * block * parallel > _MEMORY_MAX
         ):
-            raise UnusableHash("has a cost that cannot be used; 131072, 8 and 1 can")
+            raise UnusableHash("has an unsupported cost; use 131072, 8 and 1")
         if len(salt) < _SALT_BYTES_MIN or len(digest) < _HASH_BYTES:
             raise UnusableHash(f"has less than {_SALT_BYTES_MIN} bytes of salt or {_HASH_BYTES} of hash")
         return cls(cost, block, parallel, salt, digest)

@@ -55,5 +55,5 @@ def number_of_lines(text: str | None) -> int:
     if text is None:
         return 100
     if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) <= LINES_MAX):
-        raise BadRequest(f"'lines' is {text[:50]!r}; it can be 1 to {LINES_MAX}")
+        raise BadRequest(f"'lines' is {text[:50]!r}; it must be 1 to {LINES_MAX}")
     return int(text)

@@ -129,13 +129,13 @@ class FreshnessGuard:
                 f"barnabas.connect.fresh.signature.max.age.ms is {self._age_ms_max}. Check the workers' clocks."
             )
         if freshness.time_ms < self._started_ms:
-            raise InvalidSignature("Internal request was made before this worker started; it has to be sent again.")
+            raise InvalidSignature("Internal request was made before this worker started; send it again.")
         self._sweep(now_ms)
         if freshness.nonce in self._seen:
-            raise InvalidSignature("Internal request was received before; it does not count a second time.")
+            raise InvalidSignature("Internal request was received before; a repeated request is ignored.")
         if len(self._seen) >= _SEEN_MAX:
             # Only members of the group get here, whose MAC was right; forgetting would let replays in.
-            raise InvalidSignature("More internal requests than can be remembered; it has to be sent again later.")
+            raise InvalidSignature("Too many internal requests at once; send it again later.")
         self._seen[freshness.nonce] = freshness.time_ms
 
     def _sweep(self, now_ms: int) -> None:

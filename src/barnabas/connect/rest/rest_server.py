@@ -215,7 +215,7 @@ class RestServer:
             try:
                 before = client.replace(self._http_client())
             except UnusableRestSetting as error:
-                log.error("requests to other workers go on with the certificates of before: %s", error)
+                log.error("requests to other workers continue with the previous certificates: %s", error)
                 return
             asyncio.get_running_loop().call_later(REQUEST_TIMEOUT_S, _close_later, before)
 

@@ -128,7 +128,7 @@ def _body_limits(reader: _Reader) -> BodyLimits:
     )
     if limits.memory_bytes_max < 2 * limits.bytes_max:
         raise UnusableRestSetting(
-            f"barnabas.connect.request.memory.max.bytes is {limits.memory_bytes_max}; it has to be at least twice "
+            f"barnabas.connect.request.memory.max.bytes is {limits.memory_bytes_max}; it must be at least twice "
             f"barnabas.connect.request.max.bytes, {limits.bytes_max}"
         )
     return limits
@@ -139,7 +139,7 @@ def _authentication(reader: _Reader) -> AuthenticationSettings:
     words = [word.lower() for word in reader.texts(setting)]
     unknown = [word for word in words if word not in ("none", *_WAYS)]
     if unknown or ("none" in words and len(words) > 1):
-        raise UnusableRestSetting(f"{setting} is {','.join(words)}; it can be none, or any of {', '.join(_WAYS)}")
+        raise UnusableRestSetting(f"{setting} is {','.join(words)}; it must be none, or any of {', '.join(_WAYS)}")
     audience = reader.text("barnabas.connect.jwt.audience")
     return AuthenticationSettings(
         ways=frozenset(words) - {"none"},
@@ -173,7 +173,7 @@ class _Reader:
     def word(self, name: str, allowed: tuple[str, ...]) -> str:
         word = (self.text(name) or "").lower()
         if word not in allowed:
-            raise UnusableRestSetting(f"{name} is {word}; it can be one of {', '.join(allowed)}")
+            raise UnusableRestSetting(f"{name} is {word}; it must be one of {', '.join(allowed)}")
         return word
 
     def number(self, name: str, *, least: int = 0, most: int = 2**31 - 1) -> int:
@@ -182,7 +182,7 @@ class _Reader:
         if text is None:
             return 0
         if not text.isascii() or not text.isdigit() or len(text) > 10 or not least <= int(text) <= most:
-            raise UnusableRestSetting(f"{name} is {text}; it can be a number from {least} to {most}")
+            raise UnusableRestSetting(f"{name} is {text}; it must be a number from {least} to {most}")
         return int(text)
 
     def tls(self, prefix: str) -> TlsSettings:
@@ -191,7 +191,7 @@ class _Reader:
         values = {name: self._properties.get(used + name, defaults.get(name)) for name in TLS_SETTINGS}
         if values["ssl.client.auth"] not in (None, "", "none", "requested", "required"):
             raise UnusableRestSetting(
-                f"{used}ssl.client.auth is {values['ssl.client.auth']}; it can be none, requested or required"
+                f"{used}ssl.client.auth is {values['ssl.client.auth']}; it must be none, requested or required"
             )
         return TlsSettings.read(values.__getitem__)
 

@@ -65,4 +65,4 @@ class Route:
         return self.path.startswith("/admin/")
 
 
-FORWARD = Parameter("forward", "Whether this worker may hand the request on; workers set it.", ("true", "false"))
+FORWARD = Parameter("forward", "Whether this worker may forward the request; workers set it.", ("true", "false"))

@@ -54,10 +54,10 @@ def parse_users(text: str) -> dict[str, StoredUser]:
             continue
         user = _user(number, line.strip())
         if user.name in users:
-            raise UnusableUsersFile(f"line {number}: the user {user.name} is there already")
+            raise UnusableUsersFile(f"line {number}: the user {user.name} is listed twice")
         users[user.name] = user
     if not users:
-        raise UnusableUsersFile("there is no user in it; write one a line: name:role:hash")
+        raise UnusableUsersFile("the file contains no users; write one per line: name:role:hash")
     return users
 
 
@@ -68,7 +68,9 @@ def _user(number: int, line: str) -> StoredUser:
     name, role_name, hashed = parts
     role = Role.named(role_name)
     if role is None:
-        raise UnusableUsersFile(f"line {number}: the role of {name} is '{role_name}'; it can be read, operate or admin")
+        raise UnusableUsersFile(
+            f"line {number}: the role of {name} is '{role_name}'; it must be read, operate or admin"
+        )
     try:
         return StoredUser(name, role, PasswordHash.parse(hashed))
     except UnusableHash as error:
@@ -82,7 +84,7 @@ def main(arguments: list[str]) -> int:
         return 2
     password = getpass("Password: ")
     if not password:
-        sys.stderr.write("an empty password is none\n")
+        sys.stderr.write("the password must not be empty\n")
         return 1
     sys.stdout.write(f"{arguments[0]}:{arguments[1]}:{hash_password(password, token_bytes(_SALT_BYTES))}\n")
     return 0

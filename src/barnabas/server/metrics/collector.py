@@ -54,7 +54,7 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo(
             "kafka_network_request_metrics_total_time_seconds",
             "histogram",
-            "From the whole request to its answer, waiting included.",
+            "Time from the complete request to its response, waits included.",
             ("request",),
         ),
         MetricInfo("kafka_network_request_metrics_request_bytes", "counter", "Bytes of requests.", ("request",)),
@@ -75,7 +75,10 @@ METRICS: dict[str, MetricInfo] = {
             ("quota",),
         ),
         MetricInfo(
-            "barnabas_quota_throttle_seconds", "counter", "For how long clients over a quota had to wait.", ("quota",)
+            "barnabas_quota_throttle_seconds",
+            "counter",
+            "Time for which clients over a quota were throttled.",
+            ("quota",),
         ),
         MetricInfo(
             "kafka_server_socket_server_successful_authentication",
@@ -116,10 +119,10 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo(
             "barnabas_tls_certificate_not_after_timestamp_seconds",
             "gauge",
-            "When the listener's certificate expires, in seconds since 1970.",
+            "Expiry time of the listener's certificate, in seconds since 1970.",
             ("listener",),
         ),
-        MetricInfo("barnabas_tls_reloads", "counter", "How often changed stores were taken over.", ("listener",)),
+        MetricInfo("barnabas_tls_reloads", "counter", "Reloads of changed key stores and trust stores.", ("listener",)),
         MetricInfo("kafka_server_broker_topic_metrics_bytes_in", "counter", "Bytes of records appended."),
         MetricInfo("kafka_server_broker_topic_metrics_bytes_out", "counter", "Bytes of records fetched."),
         MetricInfo("kafka_server_broker_topic_metrics_batches_in", "counter", "Record batches appended."),
@@ -133,7 +136,7 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo(
             "kafka_server_fetch_session_cache_incremental_fetch_session_evictions",
             "counter",
-            "Fetch sessions that had to make room.",
+            "Fetch sessions that were evicted.",
         ),
         MetricInfo(
             "kafka_server_broker_state",
@@ -141,7 +144,7 @@ METRICS: dict[str, MetricInfo] = {
             "1 starting, 2 fenced, 3 running, 6 leaving the cluster, 7 stopped.",
         ),
         MetricInfo("kafka_coordinator_group_group_count", "gauge", "Groups by state.", ("protocol", "state")),
-        MetricInfo("kafka_coordinator_group_num_offsets", "gauge", "Committed offsets that are kept."),
+        MetricInfo("kafka_coordinator_group_num_offsets", "gauge", "Stored committed offsets."),
         MetricInfo("kafka_coordinator_group_offset_commit", "counter", "Offsets committed."),
         MetricInfo("kafka_coordinator_group_offset_expiration", "counter", "Offsets that expired."),
         MetricInfo("kafka_coordinator_group_offset_deletion", "counter", "Offsets removed for any reason."),
@@ -197,38 +200,38 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo(
             "kafka_server_forwarding_manager_queue_length",
             "gauge",
-            "Requests that wait to be passed on to the controller (KIP-938).",
+            "Requests that wait to be forwarded to the controller (KIP-938).",
         ),
         MetricInfo(
             "kafka_server_forwarding_manager_queue_time_seconds",
             "histogram",
-            "How long requests waited for a controller, and to be sent again.",
+            "Time that requests waited for a controller, retries included.",
         ),
         MetricInfo(
             "kafka_server_forwarding_manager_remote_time_seconds",
             "histogram",
-            "From sending a request to the controller's answer.",
+            "Time from sending a request to the controller's response.",
         ),
-        MetricInfo(
-            "barnabas_forwarding_timeouts", "counter", "Requests that no controller answered within their time."
-        ),
+        MetricInfo("barnabas_forwarding_timeouts", "counter", "Requests that no controller answered in time."),
         MetricInfo(
             "kafka_server_authorizer_acl_count",
             "gauge",
             "ACLs that the authorizer decides by; -1 for an authorizer of the user's own that does not say.",
         ),
-        MetricInfo("kafka_server_authorizer_authorization_request", "counter", "Decisions that were asked for."),
-        MetricInfo("kafka_server_authorizer_authorization_allowed", "counter", "Decisions that allowed."),
-        MetricInfo("kafka_server_authorizer_authorization_denied", "counter", "Decisions that denied."),
+        MetricInfo("kafka_server_authorizer_authorization_request", "counter", "Decisions in all."),
+        MetricInfo("kafka_server_authorizer_authorization_allowed", "counter", "Decisions that allowed access."),
+        MetricInfo("kafka_server_authorizer_authorization_denied", "counter", "Decisions that denied access."),
         MetricInfo(
-            "barnabas_access_audit_decisions", "counter", "Decisions that the access audit was told of.", ("decision",)
+            "barnabas_access_audit_decisions", "counter", "Decisions that the access audit received.", ("decision",)
         ),
-        MetricInfo("barnabas_access_audit_events", "counter", "Events of the access audit that were written.", ("to",)),
-        MetricInfo("barnabas_access_audit_dropped", "counter", "Decisions that are missing from the access audit."),
-        MetricInfo("barnabas_policy_questions", "counter", "What policies were asked to decide.", ("policy",)),
-        MetricInfo("barnabas_policy_refusals", "counter", "Answered with POLICY_VIOLATION.", ("policy",)),
+        MetricInfo("barnabas_access_audit_events", "counter", "Events that the access audit wrote.", ("to",)),
+        MetricInfo("barnabas_access_audit_dropped", "counter", "Decisions that the access audit dropped."),
+        MetricInfo("barnabas_policy_questions", "counter", "Requests that policies were asked to decide.", ("policy",)),
+        MetricInfo(
+            "barnabas_policy_refusals", "counter", "Requests that policies refused (POLICY_VIOLATION).", ("policy",)
+        ),
         MetricInfo("barnabas_policy_failures", "counter", "Exceptions that policies raised.", ("policy",)),
-        MetricInfo("barnabas_policy_timeouts", "counter", "Answers that did not come in time.", ("policy",)),
+        MetricInfo("barnabas_policy_timeouts", "counter", "Decisions that policies did not make in time.", ("policy",)),
         MetricInfo(
             "barnabas_policy_hanging",
             "gauge",

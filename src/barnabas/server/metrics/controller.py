@@ -23,12 +23,12 @@ CONTROLLER_METRICS = (
     MetricInfo(
         f"{_CONTROLLER}_preferred_replica_imbalance_count",
         "gauge",
-        "Partitions of the cluster that their first replica does not lead.",
+        "Partitions of the cluster whose preferred replica does not lead.",
     ),
     MetricInfo(
         f"{_STATS}_unclean_leader_elections",
         "counter",
-        "Leaders that this controller elected although they may lack records.",
+        "Unclean leader elections by this controller: the leader may lack records.",
     ),
     MetricInfo(
         f"{_STATS}_election_from_eligible_leader_replicas",

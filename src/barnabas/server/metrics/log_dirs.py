@@ -20,12 +20,14 @@ LOG_DIR_METRICS = (
         "Log directories that are out of use since their disks failed; the node's log says which and why.",
     ),
     MetricInfo(
-        "kafka_server_replica_manager_offline_replica_count", "gauge", "Replicas of this broker that lie in them."
+        "kafka_server_replica_manager_offline_replica_count",
+        "gauge",
+        "Replicas of this broker in offline log directories.",
     ),
     MetricInfo(
-        "barnabas_log_directory_moves", "gauge", "Replicas that are on their way to another directory of this broker."
+        "barnabas_log_directory_moves", "gauge", "Replicas that are being moved to another directory of this broker."
     ),
-    MetricInfo("barnabas_log_directory_moved_bytes", "counter", "Bytes copied for them since the node started."),
+    MetricInfo("barnabas_log_directory_moved_bytes", "counter", "Bytes copied for such moves since the node started."),
     MetricInfo(
         "barnabas_log_stray_count",
         "gauge",

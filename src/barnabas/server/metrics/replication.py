@@ -32,7 +32,7 @@ REPLICATION_METRICS = (
     MetricInfo(
         f"{_REPLICAS}_at_min_isr_partition_count",
         "gauge",
-        "Partitions led here with just as many replicas in sync as min.insync.replicas.",
+        "Partitions led here with exactly min.insync.replicas replicas in sync.",
     ),
     MetricInfo(f"{_REPLICAS}_reassigning_partitions", "gauge", "Partitions led here whose replicas are being changed."),
     MetricInfo(f"{_REPLICAS}_isr_shrinks", "counter", "Replicas that fell behind left an ISR."),
@@ -47,7 +47,7 @@ REPLICATION_METRICS = (
     MetricInfo(
         f"{_FETCHERS}_max_lag",
         "gauge",
-        "Committed records that the followed partition which is behind most has not copied yet.",
+        "Lag of the most delayed followed partition, in committed records.",
     ),
     MetricInfo(
         f"{_FETCHERS}_failed_partitions_count",

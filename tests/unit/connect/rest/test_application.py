@@ -175,7 +175,7 @@ def test_no_path_and_no_body_get_further_than_an_answer_of_the_api(text: str, me
         path = "/connectors/" + text.encode("utf-8", "replace").decode().replace("#", "").replace("\\", "")
         answer = await workers.send("A", method, path, {}, text.encode("utf-8", "replace"))
         assert answer.status_code < 500 or "error_code" in answer.json()
-        assert "its log says why" not in answer.text
+        assert "see its log" not in answer.text
 
     try:
         asyncio.run(ask())

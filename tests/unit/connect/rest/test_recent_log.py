@@ -61,4 +61,4 @@ async def test_the_log_is_asked_for_by_a_path_of_its_own() -> None:
     assert (await workers.send("A", "GET", "/admin/logs?level=loud")).status_code == 400
     assert (await workers.send("A", "GET", "/admin/logs?lines=all")).json()[
         "message"
-    ] == "'lines' is 'all'; it can be 1 to 1000"
+    ] == "'lines' is 'all'; it must be 1 to 1000"

@@ -121,7 +121,7 @@ def test_a_listener_that_strangers_reach_is_refused_unless_they_are_asked_who_th
         assert word in str(caught.value)
     insecure = RestSettings.read({**properties, "barnabas.connect.insecure": "true"})
     check_exposure(insecure)
-    assert "everybody" in exposure_warnings(insecure)[0]
+    assert "every client" in exposure_warnings(insecure)[0]
     basic = {"barnabas.connect.authentication": "basic", "barnabas.connect.users.file": "/users"}
     check_exposure(RestSettings.read({**properties, **basic}))
 
@@ -137,7 +137,7 @@ def test_this_machine_needs_no_authentication() -> None:
     [
         ({**LOCAL, "barnabas.connect.authentication": "basic"}, "users.file"),
         ({**LOCAL, "barnabas.connect.authentication": "jwt"}, "jwt.keys.file"),
-        ({**LOCAL, **MTLS}, "without TLS"),
+        ({**LOCAL, **MTLS}, "needs TLS"),
         ({"listeners": "https://localhost:1", **MTLS}, "ssl.client.auth"),
     ],
 )
@@ -148,7 +148,7 @@ def test_a_way_that_nobody_could_use_is_refused(properties: dict[str, str], name
 
 def test_passwords_in_the_clear_are_worth_a_warning() -> None:
     basic = {"barnabas.connect.authentication": "basic", "barnabas.connect.users.file": "/users"}
-    assert "in the clear" in exposure_warnings(RestSettings.read(basic))[0]
+    assert "unencrypted" in exposure_warnings(RestSettings.read(basic))[0]
 
 
 def test_header_rules_are_read() -> None:

@@ -1,4 +1,4 @@
-"""Answers that take a while: asked for once at a time, and not again while young, however many people look."""
+"""A cache for slow answers: one request at a time, and none while the last answer is fresh."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Entry(Generic[T]):
 
 
 class AnswerCache(Generic[T]):
-    """``age_s`` is how long an answer is young, ``wait_s`` how long anybody waits for a new one."""
+    """``age_s`` is how long an answer is fresh, ``wait_s`` the longest wait for a new one."""
 
     def __init__(self, now_s: Callable[[], float], *, age_s: float = 2.0, wait_s: float = 1.5) -> None:
         self._now_s = now_s
@@ -35,7 +35,7 @@ class AnswerCache(Generic[T]):
         self._entries: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
 
     async def get(self, key: Hashable, ask: Callable[[], Awaitable[T]]) -> T | None:
-        """The newest answer that is there in time, None if there has never been one."""
+        """The latest answer that is available in time; None before the first."""
         entry = self._entries.setdefault(key, _Entry())
         self._entries.move_to_end(key)
         while len(self._entries) > _ENTRIES_MAX:
@@ -50,7 +50,7 @@ class AnswerCache(Generic[T]):
         try:
             entry.value = await ask()
         except Exception:
-            log.warning("the console could not find something out", exc_info=True)
+            log.warning("the console failed to read data for a page", exc_info=True)
         finally:
             entry.known_s = self._now_s()
             entry.asking = None

@@ -1,8 +1,8 @@
 """The console as an ASGI application, mounted at /console beside the API.
 
-Pages are made here, as HTML, for who may look (``scope["user"]``); what they change goes to the REST API, as JSON, from
-the page's own origin, which checks the role and the origin again. Nothing on a page is executed but the files under
-/console/static: the Content-Security-Policy says so to the browser, and the templates escape everything.
+This module renders pages as HTML for users with the role to see them (``scope["user"]``). Pages change state through
+the REST API, as JSON from their own origin; the API checks role and origin again. A browser executes only the files
+under /console/static: the Content-Security-Policy requires it, and the templates escape everything.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class Console:
         except ConnectError as error:
             return self._render("problem.html", user, error.http_status, message=str(error))
         except Exception as error:
-            log.exception("the console could not make a page")
-            text = f"The worker could not make this page ({type(error).__name__}); its log says why."
+            log.exception("the console failed to render a page")
+            text = f"The worker failed to render this page ({type(error).__name__}); see its log."
             return self._render("problem.html", user, 500, message=text)
 
     async def _page(self, segments: list[str], user: User, scheme: str) -> Response:
@@ -115,7 +115,7 @@ class Console:
                 return self._edit(name, user)
             case ["connectors", name, "tasks", number, "plan"] if number.isascii() and number.isdigit():
                 return await self._plan(name, int(number), user, scheme)
-        raise NotFound("There is no such page.")
+        raise NotFound("This page does not exist.")
 
     async def _overview(self, user: User) -> Response:
         connectors = await self._page_data.connectors()

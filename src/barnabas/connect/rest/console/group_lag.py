@@ -1,6 +1,6 @@
-"""How far sinks are behind: the offsets of their consumer groups against the ends of the partitions.
+"""The lag of sinks: committed offsets of their consumer groups against the log end offsets of partitions.
 
-Two requests for all groups together. A partition without a committed offset is left out, as lag tools do.
+Two requests cover all groups. A partition without a committed offset is omitted, as lag tools do.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class AdminLags:
             positions, problems = await self._positions(set(groups.values()))
             ends = await self._ends({partition for each in positions.values() for partition in each})
         except (AdminError, ClientError, TimeoutError) as error:
-            problem = f"The lag can't be read: {str(error) or 'no broker has answered in time'}"
+            problem = f"The lag can't be read: {str(error) or 'no broker answered in time'}"
             return {name: GroupLag(problem=problem) for name in groups}
         return {
             name: GroupLag(self._partitions(group, positions.get(group, {}), ends), problems.get(group, ""))

@@ -1,6 +1,6 @@
-"""What is known right now, put together for the pages: from the herder's snapshot, consumer groups and queries.
+"""The current data of the pages, from the herder's snapshot, consumer groups and queries.
 
-The snapshot is there at once, also during a rebalance. What takes a while is remembered: see ``remembered``.
+The snapshot is always available, also during a rebalance. Slow answers are cached: see ``answer_cache``.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class PageData:
         return self._herder.connectors.info_in_snapshot(name)
 
     async def offsets(self, name: str) -> tuple[list[ConnectorOffset], str]:
-        """Where the connector is, and what keeps this from being known."""
+        """The offsets of the connector, and why they are unknown."""
 
         async def ask() -> tuple[list[ConnectorOffset], str]:
             try:
@@ -83,7 +83,7 @@ class PageData:
                 return [], str(error)
 
         found = await self._known_offsets.get(name, ask)
-        return found or ([], "They are being read.")
+        return found or ([], "The offsets are being read.")
 
     def topics(self, name: str) -> list[str]:
         return sorted(self._herder.statuses.active_topics(name).topics)

@@ -25,7 +25,7 @@ class StaticFiles:
         """Raises NotFound."""
         name = "/".join(segments)
         if name not in self._contents:
-            raise NotFound("There is no such file.")
+            raise NotFound("This file does not exist.")
         own = {"ETag": self._tags[name], "Cache-Control": "no-cache"}
         if headers.get(b"if-none-match", b"").decode("latin-1") == self._tags[name]:
             return Response(status_code=304, headers=own)

@@ -27,7 +27,7 @@ class Failure:
 
     @property
     def reason(self) -> str:
-        return next((line for line in self.trace.splitlines() if line.strip()), "It did not say why.")
+        return next((line for line in self.trace.splitlines() if line.strip()), "It gave no reason.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,9 @@ def _location(request: ApiRequest, name: str) -> str:
     return f"{request.base_url}/connectors/{encoded_segment(name)}"
 
 
-_EXPAND = Parameter("expand", "What to tell of each connector, instead of names only.", ("info", "status"), True)
+_EXPAND = Parameter(
+    "expand", "The details to return of each connector, instead of names only.", ("info", "status"), True
+)
 
 ExpandedConnectors = dict[str, dict[str, Any]]
 
@@ -143,7 +145,7 @@ ROUTES = (
         "/connectors",
         Access.READ,
         list_connectors,
-        "Names of all connectors, or more of each",
+        "Names of all connectors, or details of each",
         {200: list[str] | ExpandedConnectors},
         query=(_EXPAND,),
     ),
@@ -161,7 +163,14 @@ ROUTES = (
         "GET", CONNECTOR, Access.READ, get_connector, "A connector, its configuration and tasks", {200: ConnectorInfo}
     ),
     Route("DELETE", CONNECTOR, Access.ADMIN, delete_connector, "Delete a connector", {204: None}, query=(FORWARD,)),
-    Route("GET", f"{CONNECTOR}/config", Access.READ, get_connector_config, "Its configuration", {200: Config}),
+    Route(
+        "GET",
+        f"{CONNECTOR}/config",
+        Access.READ,
+        get_connector_config,
+        "The configuration of a connector",
+        {200: Config},
+    ),
     Route(
         "PUT",
         f"{CONNECTOR}/config",
@@ -187,7 +196,7 @@ ROUTES = (
         f"{CONNECTOR}/tasks",
         Access.READ,
         get_tasks,
-        "Its tasks with their configurations",
+        "The tasks of a connector with their configurations",
         {200: list[TaskInfo]},
     ),
 )

@@ -41,12 +41,12 @@ async def get_logs(services: Services, request: ApiRequest) -> Reply:
     return Reply(200, found)
 
 
-_SCOPE = Parameter("scope", "This worker alone, or all workers of the group.", ("worker", "cluster"))
+_SCOPE = Parameter("scope", "Only this worker, or all workers of the group.", ("worker", "cluster"))
 
 _LOGS = (
-    Parameter("lines", "How many at most: 1 to 1000; 100 if left out."),
-    Parameter("level", "Only of this level or above.", ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")),
-    Parameter("connector", "Only what names this connector or one of its tasks."),
+    Parameter("lines", "Maximum number of lines, 1 to 1000; the default is 100."),
+    Parameter("level", "Only lines of this level or above.", ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")),
+    Parameter("connector", "Only lines that name this connector or one of its tasks."),
 )
 
 
@@ -76,7 +76,7 @@ ROUTES = (
         "/admin/logs",
         Access.OPERATE,
         get_logs,
-        "What this worker has logged last; Kafka's workers have no such path",
+        "The latest log lines of this worker; Kafka's workers lack this path",
         {200: list[LogLine]},
         query=_LOGS,
     ),

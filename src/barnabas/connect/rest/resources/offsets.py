@@ -37,13 +37,15 @@ async def reset_offsets(services: Services, request: ApiRequest) -> Reply:
 
 
 ROUTES = (
-    Route("GET", f"{CONNECTOR}/offsets", Access.READ, get_offsets, "Where a connector is", {200: ConnectorOffsets}),
+    Route(
+        "GET", f"{CONNECTOR}/offsets", Access.READ, get_offsets, "The offsets of a connector", {200: ConnectorOffsets}
+    ),
     Route(
         "PATCH",
         f"{CONNECTOR}/offsets",
         Access.ADMIN,
         alter_offsets,
-        "Move a stopped connector; null forgets a partition",
+        "Change the offsets of a stopped connector; null deletes one",
         {200: Message},
         ConnectorOffsets,
         (FORWARD,),
@@ -53,7 +55,7 @@ ROUTES = (
         f"{CONNECTOR}/offsets",
         Access.ADMIN,
         reset_offsets,
-        "Have a stopped connector begin anew",
+        "Delete all offsets of a stopped connector",
         {200: Message},
         query=(FORWARD,),
     ),

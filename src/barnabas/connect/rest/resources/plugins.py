@@ -45,8 +45,8 @@ def _normalized(name: str) -> str:
     return name.removesuffix("Connector") or name
 
 
-_ONLY = Parameter("connectorsOnly", "false for converters, transformations and predicates as well.", ("true", "false"))
-_VERSION = Parameter("version", "A version or a range of versions of the plugin; the latest if left out.")
+_ONLY = Parameter("connectorsOnly", "false to include converters, transformations and predicates.", ("true", "false"))
+_VERSION = Parameter("version", "A version or a range of versions of the plugin; the default is the latest.")
 
 ROUTES = (
     Route("GET", "/connector-plugins", Access.READ, list_plugins, "Plugins", {200: list[PluginInfo]}, query=(_ONLY,)),
@@ -55,7 +55,7 @@ ROUTES = (
         "/connector-plugins/{plugin}/config",
         Access.READ,
         get_plugin_config,
-        "What can be set for a plugin",
+        "The settings of a plugin",
         {200: list[ConfigKeyInfo]},
         query=(_VERSION,),
     ),
@@ -64,7 +64,7 @@ ROUTES = (
         "/connector-plugins/{plugin}/config/validate",
         Access.ADMIN,
         validate_config,
-        "Whether a connector's configuration is valid",
+        "Validate the configuration of a connector",
         {200: ConfigInfos},
         Config,
     ),

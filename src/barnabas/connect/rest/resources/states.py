@@ -106,8 +106,8 @@ def _task(request: ApiRequest) -> ConnectorTaskId:
 
 
 _RESTART = (
-    Parameter("includeTasks", "Restart the tasks as well.", ("true", "false")),
-    Parameter("onlyFailed", "Restart only what has failed.", ("true", "false")),
+    Parameter("includeTasks", "Also restart the tasks.", ("true", "false")),
+    Parameter("onlyFailed", "Restart only the connector and tasks that have failed.", ("true", "false")),
     FORWARD,
 )
 
@@ -117,18 +117,23 @@ ROUTES = (
         f"{CONNECTOR}/status",
         Access.READ,
         get_connector_status,
-        "State of it and its tasks",
+        "The state of a connector and its tasks",
         {200: ConnectorStatus},
     ),
     Route(
-        "GET", f"{CONNECTOR}/tasks/{{task}}/status", Access.READ, get_task_status, "State of a task", {200: TaskStatus}
+        "GET",
+        f"{CONNECTOR}/tasks/{{task}}/status",
+        Access.READ,
+        get_task_status,
+        "The state of a task",
+        {200: TaskStatus},
     ),
     Route(
         "POST",
         f"{CONNECTOR}/restart",
         Access.OPERATE,
         restart_connector,
-        "Restart a connector, with its tasks if asked for",
+        "Restart a connector, optionally with its tasks",
         {202: ConnectorStatus, 204: None},
         query=_RESTART,
     ),
@@ -148,7 +153,7 @@ ROUTES = (
         f"{CONNECTOR}/stop",
         Access.OPERATE,
         stop_connector,
-        "Stop a connector: its tasks go, its configuration stays",
+        "Stop a connector: its tasks end, its configuration stays",
         {204: None},
         query=(FORWARD,),
     ),
@@ -157,10 +162,15 @@ ROUTES = (
         f"{CONNECTOR}/topics",
         Access.READ,
         get_active_topics,
-        "Topics that it has used",
+        "The topics that a connector has used",
         {200: dict[str, dict[str, list[str]]]},
     ),
     Route(
-        "PUT", f"{CONNECTOR}/topics/reset", Access.OPERATE, reset_active_topics, "Forget the topics used", {202: None}
+        "PUT",
+        f"{CONNECTOR}/topics/reset",
+        Access.OPERATE,
+        reset_active_topics,
+        "Clear the list of used topics",
+        {202: None},
     ),
 )

@@ -34,5 +34,5 @@ async def health(services: Services, request: ApiRequest) -> Reply:
 
 ROUTES = (
     Route("GET", "/", Access.READ, server_info, "Version and cluster", {200: ServerInfo}),
-    Route("GET", "/health", Access.OPEN, health, "Whether the worker is well", {200: WorkerHealth}),
+    Route("GET", "/health", Access.OPEN, health, "The health of the worker", {200: WorkerHealth}),
 )

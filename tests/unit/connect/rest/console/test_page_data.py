@@ -83,7 +83,7 @@ async def test_what_was_known_stays_when_asking_fails(caplog: pytest.LogCaptureF
     await remembered.get("k", answer)
     now_s = 10.0
     assert await remembered.get("k", fail) == 5
-    assert "could not find something out" in caplog.text
+    assert "failed to read data for a page" in caplog.text
 
 
 class _Admin:
@@ -136,7 +136,7 @@ async def test_brokers_that_do_not_answer_are_a_problem_and_no_error() -> None:
     admin = _Admin({})
     admin.failure = TimeoutError()
     found = await AdminLags(admin, lambda: 0.0).lags({"a": "g"})  # type: ignore[arg-type]
-    assert found == {"a": GroupLag(problem="The lag can't be read: no broker has answered in time")}
+    assert found == {"a": GroupLag(problem="The lag can't be read: no broker answered in time")}
 
 
 @pytest.mark.parametrize(
@@ -157,4 +157,4 @@ def test_the_group_of_a_sink_is_kafkas_unless_it_has_another(
 
 def test_a_failure_says_its_first_line() -> None:
     assert Failure("Task 0", "\n\nNo disk\nat x").reason == "No disk"
-    assert Failure("Task 0", "").reason == "It did not say why."
+    assert Failure("Task 0", "").reason == "It gave no reason."
