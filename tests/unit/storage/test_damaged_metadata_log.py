@@ -302,7 +302,7 @@ def test_after_a_restart_of_the_machine_what_was_never_flushed_may_be_torn_anywh
     assert again.end_offset == 10
     kept = tmp_path / METADATA_LOG_DIRECTORY / f"{LOG}.damaged"
     assert kept.stat().st_size == 3 * SIZE
-    assert f"are removed and kept as {kept}" in caplog.text
+    assert f"that were never flushed and kept as {kept}" in caplog.text
 
 
 @pytest.mark.parametrize("is_empty", [True, False])

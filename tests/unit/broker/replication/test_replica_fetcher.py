@@ -144,7 +144,7 @@ def test_nothing_is_written_after_stop() -> None:
 def said(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     """What the log of the node says about cuts: each of them with offsets and reason."""
     caplog.set_level(logging.INFO)
-    return lambda: [record.getMessage() for record in caplog.records if "is cut" in record.getMessage()]
+    return lambda: [record.getMessage() for record in caplog.records if "is truncated" in record.getMessage()]
 
 
 def test_a_log_that_diverges_is_cut_where_the_leaders_epoch_ends(said: Callable[[], list[str]]) -> None:
