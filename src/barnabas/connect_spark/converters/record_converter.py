@@ -43,7 +43,7 @@ _DEFAULT_HEADER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 
 def failure_of(stage: Stage, java_class: str, error: Column, exception_class: Column | None = None) -> Column:
-    """What goes into ``failure``: null where there is no error."""
+    """Return the value of ``failure``: null without an error."""
     thrown = F.lit("org.apache.kafka.connect.errors.DataException") if exception_class is None else exception_class
     told = F.struct(
         F.lit(str(stage)).alias("stage"),
@@ -78,7 +78,7 @@ class RecordConverter:
         def find(setting: str, otherwise: str) -> Converter:
             config = connector_config if connector_config.get(setting) else worker_config
             prefix = setting + "."
-            below = {name.removeprefix(prefix): each for name, each in config.items() if name.startswith(prefix)}
+            below = {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
             return converter_of(setting, config.get(setting) or otherwise, below)
 
         return cls(find("key.converter", ""), find("value.converter", ""), find("header.converter", _DEFAULT_HEADER))
@@ -314,7 +314,7 @@ def _declared_type(batch: RecordBatch, name: str) -> t.DataType:
 
 
 def _source(batch: RecordBatch, name: str, actual: t.DataType) -> t.DataType:
-    """Of schemaless data the column is VARIANT, whatever type it was found to fit into."""
+    """Return the column's type: VARIANT for schemaless data, whatever type it fits."""
     if _schema(batch, name) is not None:
         return actual
     return t.NullType() if isinstance(actual, t.NullType) else t.VariantType()

@@ -39,7 +39,7 @@ def _without_void(kind: t.DataType, inside: bool = False) -> t.DataType:
     if isinstance(kind, t.NullType):
         return t.StringType() if inside else kind
     if isinstance(kind, t.StructType):
-        return t.StructType([t.StructField(each.name, _without_void(each.dataType, True)) for each in kind.fields])
+        return t.StructType([t.StructField(field.name, _without_void(field.dataType, True)) for field in kind.fields])
     if isinstance(kind, t.ArrayType):
         return t.ArrayType(_without_void(kind.elementType, True))
     return kind
@@ -96,9 +96,9 @@ def moved(column: Column, source: t.DataType, target: t.DataType) -> Column:
     if isinstance(source, t.StructType) and isinstance(target, t.StructType):
         known = set(source.names)
         fields = [
-            (moved(column.getField(each.name), source[each.name].dataType, each.dataType) if each.name in known
-             else F.lit(None).cast(each.dataType)).alias(each.name)
-            for each in target.fields
+            (moved(column.getField(field.name), source[field.name].dataType, field.dataType) if field.name in known
+             else F.lit(None).cast(field.dataType)).alias(field.name)
+            for field in target.fields
         ]  # fmt: skip
         return F.when(column.isNotNull(), F.struct(*fields))
     if isinstance(source, t.ArrayType) and isinstance(target, t.ArrayType):
