@@ -3,8 +3,8 @@
 Entries succeed or fail one by one, but what they write is one atomic batch: no reader may see half of a request, where
 the half that came first is an ALLOW and the half that is missing a DENY.
 
-Checked is what Kafka checks and no more (authorizer.md A-66, A-67): an operation need not make sense for the type,
-a host need not be an address. The caller warns about unusual ACLs, see ``security.authorizer.acl_warnings``.
+The checks are Kafka's and no more: an operation need not make sense for the type, a host need not be an address.
+``security.authorizer.acl_warnings`` warns the caller of such ACLs.
 """
 
 from __future__ import annotations

@@ -230,8 +230,6 @@ class TopicToTopic(SourceConnector):
 
     def _found(self) -> dict[str, int]:
         """Partitions by topic. Raises AdminError or ClientError."""
-        from barnabas.clients.admin import AdminClient
-
         names = {str(name) for name in _listed(self.settings["source.topics"])}
         pattern = re.compile(str(self.settings["source.topics.regex"] or "")) if not names else None
         with AdminClient.sync(properties=source_client(self.config)) as admin:

@@ -220,7 +220,7 @@ def _kind(variant: Column) -> Column:
 
 
 def _first(items: Column, error: Callable[[Column], Column]) -> Column:
-    return F.get(F.filter(F.transform(items, error), lambda each: each.isNotNull()), F.lit(0))
+    return F.get(F.filter(F.transform(items, error), lambda message: message.isNotNull()), F.lit(0))
 
 
 def _expected(what: str, variant: Column) -> Column:

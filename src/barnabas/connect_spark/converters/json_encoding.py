@@ -139,4 +139,4 @@ class JsonEncoding:
             found = self._missing(schema, item)
             return no_error() if found is None else found
 
-        return [F.get(F.filter(F.transform(items(), missing), lambda each: each.isNotNull()), F.lit(0))]
+        return [F.get(F.filter(F.transform(items(), missing), lambda message: message.isNotNull()), F.lit(0))]

@@ -47,4 +47,4 @@ def _among(schema: ConnectSchema, items: Column, path: str) -> list[Column]:
     if schema.type.is_primitive:
         return []
     told = F.transform(items, lambda item: first_error(_unknown(schema, item, path)))
-    return [F.get(F.filter(told, lambda each: each.isNotNull()), F.lit(0))]
+    return [F.get(F.filter(told, lambda message: message.isNotNull()), F.lit(0))]

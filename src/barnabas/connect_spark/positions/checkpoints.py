@@ -49,7 +49,7 @@ class CheckpointState:
     finished: int | None
     ends: Mapping[int, list[Any]]
     """Spark's end offset of each source, by batch: the last two that were planned."""
-    work: Mapping[str, Any] = field(default_factory=dict)
+    work: Mapping[str, object] = field(default_factory=dict)
     """The work of the task, if its position does not include it."""
 
 

@@ -102,8 +102,6 @@ class GroupPositions:
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> None:
         """Raises AdminError or ClientError; TerminalError if another member is in the group."""
-        from barnabas.common.error_code import ErrorCode
-
         results = self._admin.alter_group_offsets(self.group, positions)
         taken = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP, ErrorCode.ILLEGAL_GENERATION)
         if any(error.code in taken for error in results.errors.values()):

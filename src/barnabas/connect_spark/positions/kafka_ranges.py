@@ -80,8 +80,8 @@ class KafkaBatches:
         self._number = 0
         self._planned: dict[TopicPartition, int] | None = None
         """The end of a batch that is in the checkpoint and was not finished."""
-        self.last: dict[str, Any] | None = None
-        """Return the last batch, for the status."""
+        self.last: dict[str, object] | None = None
+        """The last batch, for the status."""
         self.frame: DataFrame | None = None
         state = read_state(self._folder)
         if checkpoint.is_resumed and state is not None and state.planned is not None:

@@ -57,7 +57,7 @@ class SparkPositions:
         )
         return None
 
-    def pairs(self, ends: Sequence[Any]) -> Pairs:
+    def pairs(self, ends: Sequence[object]) -> Pairs:
         """Return the offsets to write when a batch has ended there."""
         pairs: Pairs = [
             (self._key(index, self._work.partition), {_OFFSET: json.dumps(end, separators=(",", ":"))})

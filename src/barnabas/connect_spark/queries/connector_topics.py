@@ -147,8 +147,6 @@ def partition_counts(
 
     Internal topics are matched by no pattern. Raises AdminError or ClientError.
     """
-    from barnabas.clients.admin.errors import AdminError, TopicAuthorizationFailed, UnknownTopicOrPartition
-
     names = list(topics) if topics is not None else [topic.name for topic in admin.list_topics()]
     if pattern is not None:
         names = subscribed(names, (), pattern)

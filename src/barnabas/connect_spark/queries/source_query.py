@@ -281,7 +281,7 @@ class SourceProgram:
             self._known_topics |= names
 
 
-def _pairs(offsets: Sequence[SourceOffset]) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+def _pairs(offsets: Sequence[SourceOffset]) -> list[tuple[Mapping[str, object], Mapping[str, object] | None]]:
     return [(source_offset.partition, source_offset.offset) for source_offset in offsets]
 
 

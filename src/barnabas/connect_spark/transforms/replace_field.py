@@ -121,4 +121,4 @@ def _last_of_each(members: Column, renames: Mapping[str, str]) -> Column:
 def _unless(members: Column, name: str, others: list[str]) -> Column:
     """Without the name where one of the others is there."""
     is_there = F.arrays_overlap(F.map_keys(members), F.array(*(F.lit(name) for name in others)))
-    return F.map_filter(members, lambda each, _: ~((each == name) & is_there))
+    return F.map_filter(members, lambda key, _: ~((key == name) & is_there))

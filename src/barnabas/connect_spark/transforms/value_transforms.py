@@ -238,8 +238,8 @@ class Flatten(SidedTransform):
         inner = F.map_entries(entry["value"].try_cast("map<string,variant>"))
         below = F.transform(
             inner,
-            lambda each: F.struct(
-                F.concat(entry["key"], F.lit(self.delimiter), each["key"]).alias("key"), each["value"].alias("value")
+            lambda item: F.struct(
+                F.concat(entry["key"], F.lit(self.delimiter), item["key"]).alias("key"), item["value"].alias("value")
             ),
         )
         return F.coalesce(below, F.array(F.struct(entry["key"].alias("key"), entry["value"].alias("value"))))

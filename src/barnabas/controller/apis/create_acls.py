@@ -59,7 +59,7 @@ def error_response(request: CreateAclsRequest, error: ApiException) -> CreateAcl
 
 
 def _refusal(binding: AclBinding) -> ApiError | None:
-    """Return the API's own error, before the controller checks the ACL."""
+    """Return the API's own error, before the controller checks the ACL; Kafka checks in this order too."""
     if binding.resource_type == ResourceType.CLUSTER and binding.name != CLUSTER_NAME:
         message = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
         return ApiError(ErrorCode.INVALID_REQUEST, message)

@@ -111,10 +111,6 @@ class DeltaTransaction:
 
         return StructType.fromJson(json.loads(self._transaction.metadata().schema().json()))
 
-    @property
-    def partition_columns(self) -> list[str]:
-        return [str(column) for column in self._scala.items(self._transaction.metadata().partitionColumns())]
-
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Those that the table knows."""
         found = {

@@ -70,7 +70,7 @@ def connect(settings: Mapping[str, Any], spark: SparkSession | None, *, must_exi
     )
 
 
-def staging_folder(settings: Mapping[str, Any], spark: SparkSession) -> Path:
+def staging_folder(settings: Mapping[str, object], spark: SparkSession) -> Path:
     """Create a folder, which the caller removes. Raises TerminalError."""
     given = str(settings[STAGING_DIRECTORY] or "")
     place = place_of(spark)
