@@ -115,14 +115,14 @@ class TopicToTopicTask(SourceTask):
     def _partition(self, topic: str, partition: int) -> dict[str, object]:
         return {"cluster": str(self.settings["source.cluster.alias"]), "partition": partition, "topic": topic}
 
-    def _start(self, each: TopicPartition) -> int:
-        found = self.context.source_offset(self._partition(each.topic, each.partition))
+    def _start(self, partition: TopicPartition) -> int:
+        found = self.context.source_offset(self._partition(partition.topic, partition.partition))
         if found is None:
             return -2 if self.settings["source.auto.offset.reset"] == "earliest" else -1  # Spark's own names for them.
         offset = found.get("offset")
         if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
             raise TerminalError(
-                f'the offset of {each} must be like {{"offset":0}}, not {dict(found)}. Reset or alter it.'
+                f'the offset of {partition} must be like {{"offset":0}}, not {dict(found)}. Reset or alter it.'
             )
         return offset
 

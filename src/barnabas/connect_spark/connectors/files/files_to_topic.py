@@ -75,7 +75,7 @@ def found_files(folder: Path, pattern: str, task: int, tasks: int) -> list[Found
             continue  # Somebody tidies up.
         if path.is_file():
             found.append(FoundFile(path, name, state.st_size, state.st_mtime_ns // 1_000_000))
-    return sorted(found, key=lambda each: (each.modified_ms, each.name))
+    return sorted(found, key=lambda file: (file.modified_ms, file.name))
 
 
 class FilesToTopicTask(PolledSourceTask):

@@ -175,7 +175,7 @@ def topic_files(folder: Path) -> list[TopicFiles]:
         files = sorted(place.glob("*.parquet"))
         topic = unquote(place.name.partition("=")[2])
         found.append(TopicFiles(topic, files, _filled(files)))
-    return sorted(found, key=lambda each: each.topic)
+    return sorted(found, key=lambda files_of_topic: files_of_topic.topic)
 
 
 def _filled(files: list[Path]) -> frozenset[int]:
