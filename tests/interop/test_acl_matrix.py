@@ -74,7 +74,7 @@ def differences_in(case: Case, stage: Stage) -> list[str]:
     return found
 
 
-MISSING = "This broker has no transactions"
+MISSING = "This broker does not support transactions"
 """What tells the answer to a transaction from a denial: librdkafka stops at no other code."""
 
 

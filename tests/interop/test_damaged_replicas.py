@@ -159,7 +159,7 @@ def test_a_damaged_replica_hands_over_and_copies_what_it_lost(
             three.until(lambda: three.isr() == [1, 2, 3], "all in sync again")
         printed = three.brokers[1].printed()
         assert f"{three.log_file(1)} is damaged at position" in printed
-        assert f"is cut at offset {DAMAGED}, where it is damaged" in printed
+        assert f"is truncated at offset {DAMAGED}, where it is damaged" in printed
         assert "Traceback" not in printed
         three.until(lambda: three.batches(1) == three.batches(2), "the replicas are equal")
         assert len(three.batches(1)) == COUNT

@@ -1,4 +1,4 @@
-"""Lists a metadata log or snapshot line by line, with the words of Kafka's DumpLogSegments.
+"""Lists a metadata log or snapshot line by line, in the format of Kafka's DumpLogSegments.
 
 One line for each batch and one for each record in it, as ``--cluster-metadata-decoder`` prints them; so a log can be
 compared with what the real tool says about it.
@@ -29,7 +29,7 @@ _LABELS = {
 
 
 def dump_metadata_log(path: str) -> Iterator[str]:
-    """The lines for a ``.log`` or ``.checkpoint`` file of the metadata partition."""
+    """Yield the lines for a ``.log`` or ``.checkpoint`` file of the metadata partition."""
     yield f"Dumping {path}"
     stem = os.path.basename(path).partition(".")[0]
     if path.endswith(".checkpoint"):

@@ -60,7 +60,7 @@ def _nan(question: Question, theirs: Any, ours: Any) -> bool:
 
 
 def _odd_utf16(question: Question, theirs: Any, ours: Any) -> bool:
-    return _says(ours, "the bytes are no UTF-16")
+    return _says(ours, "the bytes are not valid UTF-16")
 
 
 def _numeric_default(question: Question, theirs: Any, ours: Any) -> bool:

@@ -84,7 +84,7 @@ def test_protobuf_is_written_and_read(spark: SparkSession, tmp_path: Path) -> No
     good, tombstone, broken = _read(spark, converter, [data, None, b"\xff"])
     assert good.sku == "a"
     assert tombstone is None
-    assert "the bytes are no shop.Item" in broken
+    assert "the bytes are not a shop.Item" in broken
 
 
 def test_fields_that_differ_only_in_case_are_two(spark: SparkSession) -> None:

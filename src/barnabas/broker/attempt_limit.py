@@ -1,8 +1,8 @@
-"""How long to wait for one answer before the request is sent again over another connection.
+"""Limits how long to wait for one answer before the request is sent again over another connection.
 
-A peer that hangs keeps its connections and answers nothing, so the first attempt is short. Later ones are longer, for a
-peer that is slow and not hung: with one short limit for all it would never answer in time, and every attempt would add
-to its work.
+A peer that hangs keeps its connections and never answers, so the first attempt is short. Later attempts are longer, for
+a peer that is slow but alive. With one short limit for all attempts a slow peer could never answer in time, and every
+attempt would add to its work.
 """
 
 from __future__ import annotations
@@ -21,5 +21,5 @@ class AttemptLimit(NamedTuple):
     max_ms: int
 
     def of(self, attempts: int) -> int:
-        """The limit of this attempt; they are counted from 1."""
+        """Return the limit of this attempt; attempts are counted from 1."""
         return min(self.first_ms << min(attempts - 1, _DOUBLINGS_MAX), self.max_ms)

@@ -1,8 +1,8 @@
-"""Creates topics that clients ask for, and the brokers' own internal topics, through the controller.
+"""Creates topics that clients request, and the brokers' own internal topics, through the controller.
 
-A creation that is under way is not asked for again; what it ends with is not awaited: the client retries, as it
-does with Kafka. Where clients shall fail fast (KIP-590), why a topic was refused is remembered for some seconds, in
-which it is not asked for again either.
+A creation in progress is not requested again, and its outcome is not awaited: the client retries, as it does with
+Kafka. Where clients shall fail fast (KIP-590), the reason of a refusal is kept for some seconds, in which the topic
+is not requested again either.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class AutoTopicCreation:
         self._untold = 0
 
     def refusal_of(self, name: str) -> ErrorCode | None:
-        """Why the topic could not be created a moment ago, where clients are to be told."""
+        """Why the topic could not be created a moment ago, if clients shall receive the reason."""
         known = self._refused.get(name)
         if known is None:
             return None
@@ -103,7 +103,7 @@ class AutoTopicCreation:
                 self._under_way.pop(name, None)
 
     def _tell(self, line: str) -> None:
-        """Clients ask again and again, and choose the names: a line is written once a minute, and some for all."""
+        """Log at most one line a minute: clients retry often, and they choose the names."""
         now = asyncio.get_running_loop().time()
         if now >= self._told_until:
             if self._untold:
@@ -128,7 +128,7 @@ class AutoTopicCreation:
 
 
 def _creating(context: RequestContext) -> RequestContext:
-    """The CreateTopics that the client did not send itself: in its name, from its host."""
+    """Build the CreateTopics request that the client did not send itself: in its name, from its host."""
     return RequestContext(
         api_key=ApiKey.CREATE_TOPICS,
         api_version=API_TABLE[ApiKey.CREATE_TOPICS].highest,

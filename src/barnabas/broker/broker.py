@@ -1,4 +1,4 @@
-"""What the handlers of a broker's APIs work with: one object that names its parts."""
+"""The parts of a broker that its API handlers use, in one object."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["Broker"]
 
 
 class Broker:
-    """Made by ``server``; handlers reach everything through it and keep nothing of their own."""
+    """Created by ``server``; handlers reach everything through it and keep nothing of their own."""
 
     def __init__(
         self,
@@ -70,11 +70,11 @@ class Broker:
         self.token_hmacs = token_hmacs
         """None while delegation tokens are disabled."""
         self.lease: SessionLease | None = None
-        """None: this broker never knows whether another broker leads instead."""
+        """None: this broker cannot find out whether another broker leads instead."""
         self.missing_features = MissingFeatures()
         self.other_brokers: OtherBrokers | None = None
-        """None where no client may ask this broker for what others know."""
+        """None if clients may not request the settings of other brokers from this broker."""
         self.quotas: ClientQuotas | None = None
-        """None while no client has a quota."""
+        """None while no client quota is set."""
         self.replica_selector: RackAwareReplicaSelector | None = None
-        """Who sends consumers to followers; None: nobody does."""
+        """Chooses followers that consumers read from; None: consumers stay with the leader."""

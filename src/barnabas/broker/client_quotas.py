@@ -1,11 +1,11 @@
-"""What clients may use of a broker: bytes produced, bytes fetched, and time of the request threads (KIP-13, KIP-124).
+"""Client quotas of a broker: bytes produced, bytes fetched, and time of the request threads (KIP-13, KIP-124).
 
-A client that is over a quota gets its answer at once, with the time for which it shall wait in ``throttle_time_ms``;
-for that time its connection is not read (KIP-219). Of a fetch that was too large Kafka throws the data away and answers
-with nothing, to read them again later; here they are sent, and the wait is the same. No fetch is larger than what the
-quota allows in all of its windows together.
+A client that exceeds a quota receives its answer at once, with the time to wait in ``throttle_time_ms``. For that time
+its connection is not read (KIP-219). If a fetch was too large, Kafka discards the data and answers without records, to
+read them again later. Here the records are sent, and the wait is the same. A fetch is never larger than what the quota
+allows in all of its windows together.
 
-Quotas are followed from the metadata image. While none is set nothing here is called.
+Quotas are followed from the metadata image. While no quota is set nothing here is called.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _INT32_MAX = 2**31 - 1
 
 
 class _Kind:
-    """One sort of quota, with what everybody who has one used of it."""
+    """One type of quota, with the usage of every client that has one."""
 
     __slots__ = ("_by_client", "_new_rate", "_rates", "levels", "throttle_ms_max", "throttled_count", "throttled_ms")
 
@@ -49,7 +49,7 @@ class _Kind:
         self.throttled_ms = 0
 
     def follow(self, levels: QuotaLevels) -> None:
-        """What was used stays; who has no quota any more is forgotten in time."""
+        """Keep the usage; clients without a quota expire in time."""
         self.levels = levels if levels else None
         self._by_client = {}
         if not levels:
@@ -66,7 +66,7 @@ class _Kind:
             return quota
 
     def record(self, context: RequestContext, value: float, now_ms: int) -> int:
-        """How long to wait, in milliseconds."""
+        """Return how long to wait, in milliseconds."""
         quota = self.quota_of(context)
         if quota is None:
             return 0
@@ -86,7 +86,7 @@ class _Kind:
 
 
 class ClientQuotas:
-    """A MetadataPublisher. ``on_change`` is told whether any quota is set, whenever quotas change."""
+    """A MetadataPublisher. ``on_change`` receives whether any quota is set, whenever quotas change."""
 
     def __init__(
         self, *, clock: Clock, window_count: int, window_s: int, on_change: Callable[[bool], None] = lambda is_set: None
@@ -118,19 +118,19 @@ class ClientQuotas:
 
     @property
     def is_set(self) -> bool:
-        """Whether any answer may have to be throttled. Quotas of mutations are kept by the controller."""
+        """Whether any answer may have to be throttled. The controller keeps the quotas of mutations."""
         kinds = (self._produced, self._fetched, self._busy)
         return self._has_mutation_quota or any(kind.levels is not None for kind in kinds)
 
     def throttled(self) -> dict[str, tuple[int, int]]:
-        """By sort of quota how many answers had to wait, and for how many milliseconds together."""
+        """Return, by type of quota, how many answers had to wait, and for how many milliseconds in total."""
         kinds = {"Produce": self._produced, "Fetch": self._fetched, "Request": self._busy}
         return {name: (kind.throttled_count, kind.throttled_ms) for name, kind in kinds.items()}
 
     # --- requests
 
     def limit_fetch(self, request: FetchRequest, context: RequestContext) -> None:
-        """No fetch is larger than what its quota allows in all windows together."""
+        """Return the size limit of a fetch: what its quota allows in all windows together."""
         if self._fetched.levels is None:
             return
         quota = self._fetched.quota_of(context)
@@ -139,7 +139,7 @@ class ClientQuotas:
             request.min_bytes = min(request.min_bytes, request.max_bytes)
 
     def throttle_ms(self, context: RequestContext, response: Message | None, request_bytes: int, busy_s: float) -> int:
-        """Count the request, and say how long its connection shall rest. ``response`` is told the same."""
+        """Count the request, and return how long its connection is muted. ``response`` receives the same time."""
         now_ms = self._clock.monotonic_ms()
         throttle_ms = 0
         if self._produced.levels is not None and context.api_key is ApiKey.PRODUCE:

@@ -1,9 +1,10 @@
-"""What a broker does with (Incremental)AlterConfigs before and after the controller decides (KIP-133, KIP-412).
+"""Handles (Incremental)AlterConfigs on the broker, before and after the controller decides (KIP-133, KIP-412).
 
 - Log levels are changed here, and nowhere else.
-- Settings of this broker, or of all, are checked here: only this node knows its own file. Who may not alter them is
-  told just that, and nothing about ids, names or values.
-- A resource that is named twice fails, each time, and one of an unknown type. The rest goes to the controller as it is.
+- Settings of this broker, or of all, are checked here: only this node knows its own file. A caller that may not alter
+  them receives an authorization error, and nothing about ids, names or values.
+- A resource that is named twice fails each time, and so does an unknown type. The rest goes to the controller
+unchanged.
 - Answers stand in the order of the request.
 """
 
@@ -38,14 +39,15 @@ log = logging.getLogger(__name__)
 
 _FORWARDED = (ConfigResourceType.TOPIC, ConfigResourceType.GROUP, ConfigResourceType.CLIENT_METRICS)
 _WARNED_MAX = 10
-"""Unknown settings of a change that have a line of their own."""
+"""How many unknown settings of one change are logged on a line of their own."""
 _CHANGES_A_STEP = 200
 _DUPLICATE = ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 _UNANSWERED = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "The controller did not answer for this resource.")
 
 
 class ConfigChange(NamedTuple):
-    """One resource of a request. ``replaces`` is set in the legacy form: what is not named is removed."""
+    """One resource of a request. ``replaces`` is set in the legacy form, which removes the configs that it does not
+    name."""
 
     resource: ConfigResource
     operations: Sequence[ConfigOperation]
@@ -58,7 +60,7 @@ async def alter_configs(
     changes: Sequence[ConfigChange],
     access: Access,
 ) -> list[tuple[ConfigResource, ApiError]]:
-    """The answer for each of ``changes``, which are the resources of ``request`` in its order."""
+    """Return the answer for each of ``changes``, which are the resources of ``request`` in its order."""
     counts = Counter(change.resource for change in changes)
     answers: dict[ConfigResource, ApiError] = {}
     for number, change in enumerate(changes, 1):
@@ -97,23 +99,25 @@ async def _decided_by_controller(
         response: Any = await forward_to_controller(broker, forwarded, access)
     except ApiException as error:
         failure = ApiError.of(error)
-        return {ConfigResource(each.resource_type, each.resource_name): failure for each in remaining}
+        return {ConfigResource(resource.resource_type, resource.resource_name): failure for resource in remaining}
     return {
-        ConfigResource(each.resource_type, each.resource_name): ApiError(ErrorCode(each.error_code), each.error_message)
-        for each in response.responses
+        ConfigResource(resource.resource_type, resource.resource_name): ApiError(
+            ErrorCode(resource.error_code), resource.error_message
+        )
+        for resource in response.responses
     }
 
 
 async def _is_done_here(broker: Broker, change: ConfigChange, access: Access, *, validate_only: bool) -> bool:
-    """Whether the controller need not be asked. Raises ApiException for what it must not be asked."""
+    """Whether the change is complete without the controller. Raises ApiException if it must not be forwarded."""
     kind = change.resource.type
     if kind in _FORWARDED:
-        check_operations(change.operations)  # A controller of Kafka's relies on its brokers for this.
+        check_operations(change.operations)  # Kafka's controller relies on its brokers for this.
         return False
     if kind not in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
         raise ApiException(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
     is_logger = kind == ConfigResourceType.BROKER_LOGGER
-    # What is forwarded is told to the audit by the controller, unless it does not get there.
+    # The controller audits what is forwarded to it; a request that does not reach it is audited here.
     if not access.allows_on_cluster(AclOperation.ALTER_CONFIGS, log_if_allowed=is_logger):
         raise access.denied(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER)
     if is_logger:
@@ -164,7 +168,8 @@ def _warn_about_client_metrics(answers: dict[ConfigResource, ApiError], access: 
 
 
 def _warn_about_unknown(change: ConfigChange, access: Access) -> None:
-    """They are taken, as with Kafka, for a plug-in may know them; most often they are a typo."""
+    """Warn about unknown settings: they are accepted, as in Kafka, since a plug-in may know them, but most are
+    typos."""
     unknown = [
         operation.name
         for operation in change.operations

@@ -1,7 +1,7 @@
-"""Reads of a coordinator's state wait here until it is sure that no other broker coordinates instead.
+"""Holds reads of a coordinator's state until it is certain that no other broker coordinates instead.
 
-They wait only when this broker may have lost its session, because it was frozen or cut off. Then its followers and the
-controller are asked at once, so that a broker that is well answers after a round trip. ``LeadershipRead`` decides.
+They wait only when this broker may have lost its session, because it was frozen or cut off. It then contacts its
+followers and the controller at once, so that a healthy broker answers after a round trip. ``LeadershipRead`` decides.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["CoordinatorReads"]
 
 _TIMEOUT_S = 2.0
-"""Less than clients wait for an answer: they look for the coordinator again before they give up."""
+"""Shorter than clients wait for an answer, so that they look for the coordinator again before they give up."""
 _BETWEEN_HEARTBEATS_S = 0.1
 
 
@@ -37,11 +37,11 @@ class CoordinatorReads:
 
     @property
     def are_safe(self) -> bool:
-        """Whether nobody can lead instead of this broker, as nearly always."""
+        """Whether no other broker can lead instead of this one, which is nearly always so."""
         return self._lease.holds(asyncio.get_running_loop().time())
 
     async def confirm(self, leaders: Mapping[int, LeaderReplica]) -> set[int]:
-        """The partitions whose leadership could not be confirmed; for when ``are_safe`` is not true."""
+        """Return the partitions whose leadership could not be confirmed; used when ``are_safe`` is false."""
         loop = asyncio.get_running_loop()
         read = LeadershipRead(leaders, read_round=self._rounds.begin(), deadline_s=loop.time() + _TIMEOUT_S)
         if read.is_decided(loop.time(), self._lease.until_s):
@@ -66,7 +66,7 @@ class CoordinatorReads:
             self._hurry_heartbeat()
 
     def look_again(self) -> None:
-        """Something has changed that reads may wait for, or time has passed."""
+        """Check the waiting reads: something that they wait for may have changed, or time has passed."""
         if not self._waiting:
             return
         now_s, until_s = asyncio.get_running_loop().time(), self._lease.until_s
@@ -75,7 +75,7 @@ class CoordinatorReads:
                 future.set_result(None)
 
     def stop(self) -> None:
-        """Another broker will coordinate."""
+        """Refuse the waiting reads: another broker will coordinate."""
         for read in self._waiting:
             read.give_up()
         self.look_again()

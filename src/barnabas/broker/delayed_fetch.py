@@ -1,4 +1,4 @@
-"""A fetch that waits until enough bytes came, its time is over, or a partition changed under it."""
+"""A fetch that waits until enough bytes are available, its time is over, or a partition changes its state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Notifier(Hashable, Protocol):
-        """A partition, or a fetch session with many."""
+        """A partition, or a fetch session of many partitions."""
 
         def add_listener(self, listener: Callable[[int], None]) -> None: ...
 
@@ -21,9 +21,9 @@ __all__ = ["AppendedBytes", "wait_for_bytes"]
 
 
 class AppendedBytes:
-    """Counts what is appended to partitions, each from the moment that it is added: nothing in between is missed.
+    """Counts the bytes appended to partitions, each from the moment that it is added: no append is missed.
 
-    ``stop`` ends the listening; a wait that is over or was cancelled has done so.
+    ``stop`` removes the listeners; a wait that is over or was cancelled has removed them.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class AppendedBytes:
 def wait_for_bytes(notifiers: Iterable[Notifier], missing_bytes: int, max_wait_ms: int) -> asyncio.Future[None]:
     """Done when ``missing_bytes`` more were appended to the partitions together, or ``max_wait_ms`` passed.
 
-    It listens from this call on: what comes before somebody awaits it counts. A partition that goes away or changes
+    It listens from this call on: appends before the result is awaited count. A partition that is removed or changes
     leader ends the wait too (it notifies with 0 bytes).
     """
     appended = AppendedBytes()

@@ -1,4 +1,4 @@
-"""Produced batches that wait for the replicas: until the high watermark has passed them, or the time for it is over."""
+"""Produced batches that wait for the replicas: until the high watermark has passed them, or their time is over."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["wait_for_replicas"]
 def wait_for_replicas(
     waits: Sequence[Callable[[Callable[[ErrorCode], None]], CommitWait]], timeout_ms: int
 ) -> asyncio.Future[list[ErrorCode]]:
-    """What became of each: NONE, the reason why it will not be, or REQUEST_TIMED_OUT for those that are late.
+    """Return the outcome of each: NONE, the reason why it failed, or REQUEST_TIMED_OUT for those that are late.
 
-    Each of ``waits`` is given the function to call, and may call it from inside.
+    Each of ``waits`` receives the function to call, and may call it before it returns.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[list[ErrorCode]] = loop.create_future()
@@ -41,8 +41,8 @@ def wait_for_replicas(
 
     def ended(_: asyncio.Future[list[ErrorCode]]) -> None:
         timer.cancel()
-        for each in registered:
-            each.cancel()
+        for wait in registered:
+            wait.cancel()
 
     timer = loop.call_later(max(timeout_ms, 0) / 1000, expired)
     registered = [wait(partial(settle, index)) for index, wait in enumerate(waits)]

@@ -1,4 +1,4 @@
-"""Tells the controller where this broker's replicas are, in batches, until it has taken each."""
+"""Reports to the controller in which directories this broker's replicas are, in batches, until it has accepted each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["DirectoryAssignmentSender"]
 log = logging.getLogger(__name__)
 
 _LINGER_S = 0.05
-"""A new topic is many replicas: they go together."""
+"""A new topic has many replicas, which go into one request."""
 _RETRY_S = 0.1
 _RETRY_S_MAX = 10.0
 
@@ -51,7 +51,7 @@ class DirectoryAssignmentSender:
         directories.on_assignment = self.wake
 
     def wake(self) -> None:
-        """There is something to tell."""
+        """Called when an assignment waits to be sent."""
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -71,7 +71,7 @@ class DirectoryAssignmentSender:
             delay = min(delay * 2, _RETRY_S_MAX)
 
     async def _send(self) -> bool:
-        """One request; False if some of it has to be tried again."""
+        """Send one request; False if some of it has to be retried."""
         assignments = self._directories.assignments
         wanted = assignments.next_request()
         request = AssignReplicasToDirsRequest(
@@ -82,7 +82,7 @@ class DirectoryAssignmentSender:
             if response.error_code:
                 raise ApiException(ErrorCode(response.error_code))
         except ApiException as error:
-            log.info("the controller was not told where %d replicas are, it is tried again: %s", len(wanted), error)
+            log.info("cannot report the directories of %d replicas to the controller, retrying: %s", len(wanted), error)
             assignments.handle_failure()
             return False
         errors = _errors(response)

@@ -1,4 +1,4 @@
-"""A topic's part of a Metadata answer, encoded once and kept with the topic's value in the image.
+"""Encodes a topic's part of a Metadata answer once, and keeps it with the topic's value in the image.
 
 Only the authorized-operations mask differs between callers: it is the last field, so the kept bytes end before it.
 """
@@ -38,7 +38,7 @@ NO_OPERATIONS = -2147483648
 """The caller did not ask for its operations (KIP-430)."""
 
 PARTITIONS_A_STEP: Final = 400
-"""Some 10 ms."""
+"""About 10 ms."""
 _FLEXIBLE_SINCE = 9
 _OPERATIONS_SINCE = 8
 _MASK = Struct(">i")
@@ -46,7 +46,7 @@ _LISTENER_ERROR_SINCE = 6
 
 
 def kept_segment(metadata: MetadataCache, topic: TopicImage, listener_name: str, version: int) -> bytes | None:
-    """What ``segment_in_steps`` returned for the same topic, if nothing has changed since."""
+    """Return what ``segment_in_steps`` returned for the same topic, if nothing has changed since."""
     memo = topic.memo
     if memo is None or memo[0] != (version, listener_name, metadata.liveness):
         return None
@@ -57,9 +57,9 @@ def kept_segment(metadata: MetadataCache, topic: TopicImage, listener_name: str,
 def segment_in_steps(
     metadata: MetadataCache, topic: TopicImage, listener_name: str, version: int
 ) -> Generator[None, None, bytes]:
-    """Returns the encoded entry without its operations mask and what follows (``topic_tail``), and keeps it.
+    """Return the encoded entry without its operations mask and what follows (``topic_tail``), and keeps it.
 
-    It describes the metadata of this moment. A step encodes ``PARTITIONS_A_STEP``.
+    The entry describes the metadata at the time of the call. A step encodes ``PARTITIONS_A_STEP``.
     """
     key = (version, listener_name, metadata.liveness)
     segment = yield from _encode(metadata, topic, listener_name, version)
@@ -98,7 +98,7 @@ def with_partitions(
     is_flexible: bool,
     tail_size: int,
 ) -> Generator[None, None, bytes]:
-    """Returns the encoded entry of a topic, without its tail. Its list of partitions, still empty, ends it."""
+    """Return the encoded entry of a topic, without its tail. It ends with its list of partitions, still empty."""
     count = len(partitions)
     if count <= PARTITIONS_A_STEP:
         entry.partitions = describe(partitions)

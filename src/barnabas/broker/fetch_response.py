@@ -1,4 +1,4 @@
-"""The answer of a fetch, for consumers and followers: what was read of each partition, and who leads now."""
+"""The answer of a fetch, for consumers and followers: the data of each partition, and its current leader."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _LEADER_HINTS_SINCE = 16
 BEFORE_READING = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 )
-"""Errors of partitions that nobody tried to read."""
+"""The base of entries for partitions that were not read."""
 _NONE_ABORTED: list[AbortedTransaction] = []
-"""Of all partitions that nobody tried to read; never changed."""
+"""The transactions of all partitions that were not read; never changed."""
 
 
 class Reading:
@@ -53,12 +53,12 @@ class Reading:
         self._exhausted.append((wanted, wanted.changes))
 
     def exhausted(self) -> Iterator[WantedPartition]:
-        """Those noted, without those that changed since: a pass in turns takes a while."""
+        """Return the noted partitions, without those that changed since: a pass in steps takes a while."""
         return (wanted for wanted, changes in self._exhausted if wanted.changes == changes)
 
 
 def failed(partition: int, code: ErrorCode) -> PartitionData:
-    """Beside an error nothing else is told of the partition; transactions are null where somebody tried to read."""
+    """Build an entry. With an error it has nothing else; transactions are null if a read was attempted."""
     return PartitionData(
         partition_index=partition,
         error_code=code,
@@ -79,7 +79,7 @@ def respond_with(
     selected: list[tuple[WantedPartition, PartitionData]],
     access: Access,
 ) -> FetchResponse:
-    """The answer with these partitions, which the session selected already."""
+    """Build the answer with these partitions, which the session already selected."""
     if context.session is not None:
         for wanted in reading.exhausted():
             context.session.unread.pop(wanted.key, None)
@@ -105,7 +105,7 @@ def _by_topic(answers: Iterable[tuple[WantedPartition, PartitionData]]) -> list[
 def _leader_hints(
     broker: Broker, answers: Iterable[tuple[WantedPartition, PartitionData]], listener_name: str
 ) -> list[NodeEndpoint]:
-    """Tell the client who leads now (KIP-951)."""
+    """Name the current leader (KIP-951)."""
     leaders: dict[int, NodeEndpoint] = {}
     for wanted, answer in answers:
         if answer.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):

@@ -1,12 +1,12 @@
-"""Fetch sessions (KIP-227): the broker remembers what a client fetches, so that polls carry only changes.
+"""Fetch sessions (KIP-227): the broker stores what a client fetches, so that polls carry only changes.
 
-The session watches its partitions: only those are read again of which the client does not know all yet, so that the
-cost of a poll follows what changed and not how much is watched.
+The session watches its partitions: it reads only those that have news for the client, so that the cost of a poll
+follows the number of changes and not the number of watched partitions.
 
-A session is made by a full fetch with epoch 0, used with epochs 1, 2, ... and closed by epoch -1. The cache has a
-fixed number of places; a new session takes that of one that was idle for ``eviction_ms``, or of a smaller one that
-is as old. The partitions of all consumers' sessions are limited, too: a client for which there is no room fetches
-without a session. So does a client that names many partitions which do not exist or which it may not read.
+A session is created by a full fetch with epoch 0, used with epochs 1, 2, ... and closed by epoch -1. The cache has a
+fixed number of slots; a new session evicts one that was idle for ``eviction_ms``, or a smaller one of the same age. The
+number of partitions in the sessions of all consumers is limited, too: a client that exceeds it fetches without a
+session. So does a client that names many partitions which do not exist or which it may not read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PARTITIONS_A_STEP = 500
 
 
 class Watched(Protocol):
-    """A partition: what a consumer may see of it, or what a follower may."""
+    """The state of a partition as a consumer or as a follower may see it."""
 
     @property
     def topic_partition(self) -> TopicPartition: ...
@@ -46,7 +46,7 @@ class Watched(Protocol):
 
 
 class PartitionKey(NamedTuple):
-    """Topics are known by id from version 13 on, by name before; the other is empty."""
+    """Topics are identified by id from version 13 on, by name before; the other field is empty."""
 
     topic_id: Uuid
     topic: str
@@ -54,7 +54,7 @@ class PartitionKey(NamedTuple):
 
 
 class WantedPartition:
-    """One partition that a client fetches, and what it was told last."""
+    """One partition that a client fetches, and the state that it received last."""
 
     __slots__ = (
         "_session",
@@ -79,9 +79,9 @@ class WantedPartition:
         self.changes = 0
         """How often the watched partition has changed."""
         self.replica: ReplicaState | None = None
-        """Of a follower: what the leader knows of it."""
+        """For a follower: the leader's state of that follower."""
         self.turn = 0
-        """The place in the session's order. Those that joined together share one."""
+        """The position in the session's order. Partitions that were added together share one."""
         self.fetch_offset = 0
         self.current_leader_epoch = -1
         self.last_fetched_epoch = -1
@@ -91,11 +91,11 @@ class WantedPartition:
         self.sent_log_start_offset = -1
 
     def begins_anew(self, asked: FetchPartition) -> bool:
-        """Whether this is no going on after what was sent: the answer that held it may have been thrown away."""
+        """Whether the request does not continue after the last answer: the client may have discarded that answer."""
         return asked.fetch_offset <= self.fetch_offset or asked.current_leader_epoch != self.current_leader_epoch
 
     def must_send(self, answer: PartitionData) -> bool:
-        """Whether an incremental answer must mention the partition; remembers what is sent."""
+        """Whether an incremental answer must include the partition; stores what is sent."""
         send = bool(answer.records)
         if answer.high_watermark != self.sent_high_watermark:
             self.sent_high_watermark = answer.high_watermark
@@ -106,7 +106,7 @@ class WantedPartition:
         if answer.preferred_read_replica != -1 or answer.diverging_epoch is not None:
             send = True
         if answer.error_code:
-            # The next answer must tell the client that the error is over.
+            # The next answer must report that the error is over.
             self.sent_high_watermark = -1
             send = True
         return send
@@ -147,28 +147,28 @@ class FetchSession:
         self.last_used_ms = now_ms
         self.epoch = 1
         self.counted = 0
-        """So many of its partitions count as partitions of consumers."""
+        """The number of its partitions that count towards the limit of all consumers."""
         self.contact: FollowerContact | None = None
-        """Of a follower."""
+        """The contact of the session's follower; None for a consumer."""
         self.is_committed_only: bool | None = None
         self.partitions: dict[PartitionKey, WantedPartition] = {}
         self.unread: dict[PartitionKey, WantedPartition] = {}
-        """Those about which there may be something to say; all others are watched."""
+        """Partitions that may have news; all others are watched."""
         self.watched_topics: dict[str, int] = {}
-        """How many partitions of which topic are watched."""
+        """The number of watched partitions by topic."""
         self._last_turn = 0
         self._joins_with_others = True
         self._listeners: dict[Callable[[int], None], None] = {}
 
     def put(self, wanted: WantedPartition) -> None:
-        """A partition is new here, or the client asks for something else of it."""
+        """Add a partition, or change what the client fetches of it."""
         if wanted._session is None:
             self.partitions[wanted.key] = wanted
             self._join(wanted)
         self.unread[wanted.key] = wanted
 
     def begin_with(self, partitions: dict[PartitionKey, WantedPartition]) -> None:
-        """Take over all partitions of a new session."""
+        """Add all partitions of a new session."""
         self.partitions, self.unread = partitions, dict(partitions)
         for wanted in partitions.values():
             self._join(wanted)
@@ -199,7 +199,7 @@ class FetchSession:
         wanted.turn = self._last_turn
 
     def watch(self, wanted: WantedPartition, partition: Watched | None) -> None:
-        """None: it is read by each request, and never ends a wait."""
+        """None: each request reads it, and it never ends a wait."""
         if wanted.watched is partition or wanted._session is not self:
             return
         self._unwatch(wanted)
@@ -222,13 +222,13 @@ class FetchSession:
             del self.watched_topics[topic]
 
     def read_again(self, topics: Collection[str] | None = None) -> None:
-        """What was known of the partitions (of these topics) may not hold any more."""
+        """Forget the known state of the partitions (of these topics): it may have changed."""
         for key, wanted in self.partitions.items():
             if topics is None or (wanted.watched is not None and wanted.watched.topic_partition.topic in topics):
                 self.unread[key] = wanted
 
     def in_order(self) -> list[WantedPartition]:
-        """The partitions to read, those that were served last at the end."""
+        """Return the partitions to read, those that were served last at the end."""
         return sorted(self.unread.values(), key=_turn)
 
     def close(self) -> None:
@@ -236,7 +236,7 @@ class FetchSession:
             self._leave(wanted)
         self.notify(0)
 
-    # What a waiting fetch listens to instead of each partition.
+    # A waiting fetch listens to this instead of each partition.
 
     def add_listener(self, listener: Callable[[int], None]) -> None:
         self._listeners[listener] = None
@@ -250,7 +250,7 @@ class FetchSession:
 
 
 class FetchContext:
-    """What one request fetches, and how its answer is cut down. ``wanted`` leaves out what has no news."""
+    """The partitions that one request fetches, and how its answer is reduced. ``wanted`` omits those without news."""
 
     __slots__ = ("error_code", "is_incremental", "session", "wanted")
 
@@ -273,11 +273,11 @@ class FetchContext:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing is asked for, so that there is nothing to wait for."""
+        """Whether the request fetches no partition, so that it need not wait."""
         return self.session is None and not self.wanted
 
     def refresh(self, allowed_in_order: Callable[[Sequence[str]], Sequence[str]], *, is_committed_only: bool) -> None:
-        """Look at ``wanted`` anew, with the rights and the isolation level of now."""
+        """Recompute ``wanted``, with the current permissions and isolation level."""
         session = self.session
         if session is None:
             return
@@ -294,7 +294,7 @@ class FetchContext:
     def select(
         self, answers: Iterable[tuple[WantedPartition, PartitionData]]
     ) -> list[tuple[WantedPartition, PartitionData]]:
-        """The partitions to mention. Those with data move to the end, so that none starves the others."""
+        """Return the partitions to include. Those with data move to the end, so that none starves the others."""
         if self.session is None:
             return list(answers)
         selected = []
@@ -317,7 +317,7 @@ class FetchSessionCache:
         new_session_id: Callable[[], int],
         consumer_partitions_max: int = 100_000,
     ) -> None:
-        """``consumer_partitions_max`` is for the sessions of all consumers together; followers have no such limit."""
+        """``consumer_partitions_max`` limits the sessions of all consumers together; followers are not limited."""
         self._slots = slots
         self._consumer_partitions_max = consumer_partitions_max
         self._consumer_partitions = 0
@@ -345,7 +345,8 @@ class FetchSessionCache:
     def context_in_steps(
         self, request: FetchRequest, version: int, now_ms: int, *, is_follower: bool
     ) -> Generator[None, None, FetchContext]:
-        """The same as ``context``, with a step for every ``PARTITIONS_A_STEP`` partitions that the request names."""
+        """Do the same as ``context``, with a step for every ``PARTITIONS_A_STEP`` partitions that the request
+        names."""
         uses_topic_ids = version >= 13
         session_id, epoch = request.session_id, request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -388,7 +389,7 @@ class FetchSessionCache:
         if not session.is_privileged:
             self._count(session)
             if self._consumer_partitions > self._consumer_partitions_max and len(session.partitions) > before:
-                # The client sends a full fetch next, and receives no session if there is still no room.
+                # The client sends a full fetch next, and receives no session if the cache is still full.
                 self._remove(session.id)
                 return FetchContext((), error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if not session.partitions:
@@ -397,12 +398,12 @@ class FetchSessionCache:
         return FetchContext(session.in_order(), session, is_incremental=True)
 
     def _count(self, session: FetchSession) -> None:
-        """Bring the number of partitions that consumers have here up to date with the session's."""
+        """Update the number of partitions that consumers have in all sessions."""
         self._consumer_partitions += len(session.partitions) - session.counted
         session.counted = len(session.partitions)
 
     def give_up(self, context: FetchContext) -> None:
-        """End the session of a request; its answer tells the client so."""
+        """End the session of a request; the answer reports that to the client."""
         if context.session is not None:
             self._remove(context.session.id)
             context.session = None
@@ -428,7 +429,7 @@ class FetchSessionCache:
         return session
 
     def _has_room_for(self, size: int, now_ms: int) -> bool:
-        """Whether a consumer's session may watch so many partitions; those of stale sessions make room."""
+        """Whether a consumer's session may watch so many partitions; evicts stale sessions if needed."""
         most = self._consumer_partitions_max
         if size > most:
             return False
@@ -443,7 +444,7 @@ class FetchSessionCache:
         return self._consumer_partitions + size <= most
 
     def _evict_for(self, size: int, is_privileged: bool, now_ms: int) -> bool:
-        """Free a place: first one that is stale, then a less worthy one that is old enough."""
+        """Free a slot: evict a stale session first, then a less valuable one that is old enough."""
         oldest = min(self._sessions.values(), key=lambda session: session.last_used_ms)
         if now_ms - oldest.last_used_ms > self._eviction_ms:
             return self._evict(oldest)
@@ -474,10 +475,10 @@ def _turn(wanted: WantedPartition) -> int:
 def _updated(
     partitions: dict[PartitionKey, WantedPartition], request: FetchRequest, *, repeats: bool = False
 ) -> Iterator[WantedPartition]:
-    """Take over what a request says of its partitions, one after the other.
+    """Apply a request's partitions one after the other.
 
-    ``repeats``: who begins a partition anew is told again what it was told before. Kafka's leaders leave a follower
-    with an old high watermark then, until the next one comes.
+    ``repeats``: a client that starts a partition anew receives its state again. In that case Kafka's leaders leave a
+    follower with an old high watermark until the next one arrives.
     """
     max_bytes = 0
     for topic in request.topics:
@@ -494,5 +495,5 @@ def _updated(
             wanted.log_start_offset = asked.log_start_offset
             if asked.partition_max_bytes != max_bytes:
                 max_bytes = asked.partition_max_bytes
-            wanted.max_bytes = max_bytes  # The same number for many partitions is kept once.
+            wanted.max_bytes = max_bytes  # Equal numbers of many partitions share one object.
             yield wanted

@@ -1,9 +1,9 @@
-"""Fetch as a follower sends it: up to the log's end, and what it asks for says what it has.
+"""Fetch as a follower sends it: up to the log end; its fetch offset tells the leader which records it has.
 
-A follower is known by its broker id and the epoch of its registration; CLUSTER_ACTION lets it read every topic. Its
-session says of all partitions that it does not name that it still has everything of them. Where its log left that of
-the leader, it is told instead of records. Who is not in sync gets nothing of a partition on the leader's throttle while
-too much was copied, and data of such does not end the wait.
+A follower is identified by its broker id and the epoch of its registration; CLUSTER_ACTION lets it read every topic. A
+session asserts that the follower still has all records of the partitions that it does not name. If its log diverged
+from the leader's, the answer says where instead of sending records. A follower out of sync receives no data of a
+throttled partition while the quota is exceeded, and such data does not end the wait.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TOPIC_IDS_SINCE = 13
 
 
 class FollowerFetch:
-    """One request of broker ``replica_id``; ``replica_epoch`` is -1 in versions that don't tell it."""
+    """One request of broker ``replica_id``; ``replica_epoch`` is -1 in versions without it."""
 
     __slots__ = (
         "_access",
@@ -107,7 +107,7 @@ class FollowerFetch:
         return response
 
     def _read_all(self, *, counts: bool) -> tuple[Reading, list[LeaderReplica]]:
-        """``counts``: what is asked for is news of the follower; a look after a wait has none."""
+        """``counts``: the fetch offsets are news of the follower; a second read after a wait has none."""
         reading, leaders = Reading(), []
         left = min(self._request.max_bytes, self._broker.settings.fetch_max_bytes)
         quota = self._quota
@@ -140,7 +140,7 @@ class FollowerFetch:
                     reading.has_error = True
             except ApiException as error:
                 if wanted.replica is not None:
-                    # It may be right: another leader epoch is known to the follower than here.
+                    # The follower may be right: it may know another leader epoch than this broker.
                     wanted.replica.lose_contact(self._contact)
                 answer = failed(wanted.key.partition, error.code)
                 reading.has_error = True
@@ -191,7 +191,7 @@ class FollowerFetch:
             raise ApiException(ErrorCode.OFFSET_OUT_OF_RANGE)
         if log is not None and wanted.fetch_offset < end_offset and (left > 0 or first):
             if replica.sent_offset == wanted.fetch_offset:
-                # It did not take what it was sent: the bytes may be damaged since they were checked.
+                # It rejected what it received: the bytes may have been damaged since they were checked.
                 log.forget_checks(wanted.fetch_offset)
             replica.sent_offset = wanted.fetch_offset
             answer.records = log.read(
@@ -212,7 +212,7 @@ class FollowerFetch:
 
 
 def _tell_divergence(log: PartitionLog, wanted: WantedPartition, answer: PartitionData) -> bool:
-    """Whether the logs part before the offset that is asked for. Raises OFFSET_OUT_OF_RANGE where nobody can say."""
+    """Whether the logs diverge before the fetch offset. Raises OFFSET_OUT_OF_RANGE where that is unknown."""
     if wanted.last_fetched_epoch < 0:
         return False
     epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)

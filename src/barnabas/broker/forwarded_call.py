@@ -1,7 +1,7 @@
-"""A client's request as an Envelope, and what is in the answer of one (KIP-590): bytes and values, no I/O.
+"""Encodes a client's request as an Envelope and decodes the answer (KIP-590): bytes and values, no I/O.
 
-What a client sent goes on as it came, header and all, so that nothing that this broker doesn't know gets lost. A body
-that the broker changed gets the client's header in front of it; a request that the broker makes in a client's name, to
+A client's request is forwarded as it came, header and all, so that fields unknown to this broker survive. A body that
+the broker changed gets the client's header in front of it. A request that the broker builds in a client's name, to
 create a topic, has the client's id and number, in the highest version that the controller serves.
 """
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["ForwardedCall"]
 
 REWRITTEN: Final = frozenset({ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS})
-"""The broker answers a part of these itself and passes on what is left."""
+"""The broker answers a part of these itself and forwards the rest."""
 
 
 class ForwardedCall:
-    """One request on its way, for whoever carries it."""
+    """One request in progress, as the transport needs it."""
 
     __slots__ = ("_call_id", "_context", "_principal", "_request", "_version")
 
@@ -43,11 +43,11 @@ class ForwardedCall:
 
     @property
     def timeout_ms(self) -> int | None:
-        """How long the client wants to wait, where its request can say that."""
+        """How long the client wants to wait, if its request says so."""
         return getattr(self._request, "timeout_ms", None)
 
     def envelope(self, controller: Mapping[int, tuple[int, int]]) -> EnvelopeRequest:
-        """``controller`` is what it serves, by API key."""
+        """``controller`` has the versions that the controller serves, by API key."""
         envelope = EnvelopeRequest(
             request_data=self._data(controller),
             request_principal=self._principal,
@@ -76,9 +76,9 @@ class ForwardedCall:
         return bytes(memoryview(frame)[:end]) + self._request.encode(self._version)
 
     def answer(self, data: bytes | None, response_type: type[Message]) -> Message:
-        """What the controller answers to the client. Raises DecodeError for what is no answer to this request."""
+        """Return the controller's answer to the client. Raises DecodeError if it does not answer this request."""
         if data is None:
-            raise DecodeError("an envelope without error has no answer in it")
+            raise DecodeError("the envelope has neither an error nor an answer")
         version = response_header_version(self._context.api_key, self._version)
         header, position = ResponseHeader.read(data, 0, version)
         if header.correlation_id != self._context.correlation_id:

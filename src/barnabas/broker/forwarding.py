@@ -1,7 +1,7 @@
-"""Requests that the controller decides are passed on as they are (KIP-590).
+"""Forwards requests that the controller decides, unchanged (KIP-590).
 
-The broker checks nothing: the controller decides for the original principal and host. How a request travels to another
-process is told in ``forwarding_queue`` and ``forwarded_call``.
+The broker checks nothing: the controller decides for the original principal and host. ``forwarding_queue`` and
+``forwarded_call`` describe how a request travels to another process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def forward_to_controller(broker: Broker, request: Message, access: Access) -> A
 def common_versions(
     served: Mapping[ApiKey, tuple[int, int]], controller: Mapping[int, tuple[int, int]] | None
 ) -> Mapping[ApiKey, tuple[int, int]]:
-    """What a broker can promise: of what it passes on, what both sides serve. None: no controller is known yet."""
+    """Return the versions of forwarded APIs that both sides serve. None: no controller is known yet."""
     if controller is None:
         return served
     common = {}

@@ -1,19 +1,20 @@
-"""Decides when a request goes to the active controller, when it goes again, and what its sender is told (KIP-590).
+"""Decides when a request is sent to the active controller, when it is retried, and what its sender receives (KIP-590).
 
-A queue is a plain state machine: it is told the time and what became of an attempt, and says what is to be done. Who
-owns it has the sockets, a future for each call, and these duties:
+A queue is a plain state machine: its owner passes in the time and the outcome of each attempt, and it returns the next
+action. The owner has the sockets, a future for each call, and these duties:
 
-1. ``add`` a call; then ``next_to_send`` until it gives None: each call that it gives is in flight until ``completed``.
-2. ``completed`` tells what became of the attempt. Its verdict is final, but for RETRY: then the call waits in the queue
+1. ``add`` a call; then ``next_to_send`` until it returns None: each call that it returns is in flight until
+  ``completed``.
+2. ``completed`` takes the outcome of the attempt. Its verdict is final, but for RETRY: then the call waits in the queue
    again, in front of those that came later.
 3. At ``wakeup_ms`` call ``expired``, whose calls ran out of time, and ``next_to_send`` again. The sender of a call that
    expired in flight receives REQUEST_TIMED_OUT at once; the owner ends the attempt, and the call is not sent again.
-4. ``withdraw`` a call whose sender has gone: what was not sent is not sent any more.
+4. ``withdraw`` a call whose sender has disconnected: it is not sent if it still waits.
 
-The rules of KIP-590: a request has a limit from the moment it is added, which is the sender's own if
-that is shorter; a connection that ends, or a controller that is not active, sends it back to the queue; credentials
-that are not accepted and a controller without Envelope fail it at once. Kafka keeps one request in flight for all; here
-each has a connection of its own, so that a slow one delays no other.
+The rules of KIP-590: the limit of a request runs from the moment it is added, and is the sender's own
+limit if that is shorter. A connection that ends, or a controller that is not active, sends it back to the queue.
+Rejected credentials and a controller without Envelope fail it at once. Kafka keeps one request in flight for all; here
+each request has a connection of its own, so that a slow one does not delay the others.
 
 A call that expires in flight may have been applied, or may be applied later: REQUEST_TIMED_OUT says that the outcome is
 unknown. It was sent, at most, in attempts that the controller recognises as one call, so it is applied once at most.
@@ -30,34 +31,34 @@ from barnabas.common.errors import ErrorCode, invariant
 __all__ = ["Attempt", "Call", "Fate", "ForwardingQueue", "Verdict", "verdict_of"]
 
 LIMIT_MS: Final = 60_000
-"""For how long a request is tried at most."""
+"""The longest time for which a request is retried."""
 RETRY_BACKOFF_MS: Final = 50
 NO_CONTROLLER_BACKOFF_MS: Final = 100
 LANES_MAX: Final = 16
 
 
 class Attempt(Enum):
-    """What became of a request that was sent."""
+    """The outcome of a request that was sent."""
 
     ANSWERED = auto()
-    """There is an answer; with it comes the error of the envelope, or of a request that needs none."""
+    """An answer arrived; with it comes the error of the envelope, or of a request without one."""
     LOST = auto()
-    """No connection, or it ended, or no answer came in time."""
+    """The connection could not be opened, or it ended, or the answer did not arrive in time."""
     NOT_BELIEVED = auto()
-    """The controller does not accept our credentials, or we don't accept its."""
+    """Authentication failed, on either side."""
     NOT_OFFERED = auto()
-    """The controller has no version of the API that we have."""
+    """The controller and this broker have no common version of the API."""
     GARBLED = auto()
-    """The answer can't be read, or is another request's."""
+    """The answer cannot be decoded, or belongs to another request."""
 
 
 class Fate(Enum):
     DELIVER = auto()
-    """The answer is for the sender, whatever it says."""
+    """The answer goes to the sender, whatever it says."""
     FAIL = auto()
-    """The sender gets ``Verdict.error`` in the shape of its API."""
+    """The sender receives ``Verdict.error`` in the form of its API."""
     HANG_UP = auto()
-    """The sender's connection is closed, so that it asks for versions anew."""
+    """The sender's connection is closed, so that it requests the versions again."""
     RETRY = auto()
 
 
@@ -65,7 +66,7 @@ class Verdict(NamedTuple):
     fate: Fate
     error: ErrorCode = ErrorCode.NONE
     forgets_controller: bool = False
-    """Close the connection: behind it is no controller, or none that we can use."""
+    """Close the connection: it does not lead to a usable controller."""
 
 
 _DELIVER: Final = Verdict(Fate.DELIVER)
@@ -82,7 +83,7 @@ _VERDICTS: Final = {
 
 
 def verdict_of(attempt: Attempt, error: ErrorCode = ErrorCode.NONE) -> Verdict:
-    """``error`` is the envelope's. What is wrong between broker and controller is never told as the client's fault."""
+    """``error`` is the envelope's. An error between broker and controller never reaches the client as its own error."""
     if attempt is not Attempt.ANSWERED:
         return _VERDICTS[attempt]
     if error is ErrorCode.NONE:
@@ -95,7 +96,7 @@ def verdict_of(attempt: Attempt, error: ErrorCode = ErrorCode.NONE) -> Verdict:
 
 
 class Call:
-    """A request on its way; its owner extends it. ``queued_ms`` is how long it has waited, all times together."""
+    """A request in progress; its owner extends it. ``queued_ms`` is the total time that it has waited."""
 
     __slots__ = (
         "added_ms",
@@ -137,7 +138,7 @@ class ForwardingQueue(Generic[C]):
         return len(self._in_flight)
 
     def add(self, call: C, now_ms: int, timeout_ms: int | None = None) -> None:
-        """``timeout_ms`` is the sender's own, if it has one; the limit holds all the same."""
+        """``timeout_ms`` is the sender's own, if it has one; the queue's limit applies as well."""
         limit = self._limit_ms
         if timeout_ms is not None and timeout_ms > 0:
             limit = min(limit, timeout_ms)
@@ -148,7 +149,7 @@ class ForwardingQueue(Generic[C]):
         self._waiting.append(call)
 
     def next_to_send(self, now_ms: int) -> C | None:
-        """For a controller that is known; None while there is nothing to send, or no lane for it."""
+        """Take the next call for a known controller; None while no call waits, or no connection is free."""
         if now_ms < self._not_before_ms or len(self._in_flight) >= self._lanes_max:
             return None
         for call in self._waiting:
@@ -171,11 +172,11 @@ class ForwardingQueue(Generic[C]):
         is_wanted: bool = True,
         is_repeatable: bool = True,
     ) -> Verdict:
-        """``is_wanted``: whether a sender still waits for it; else it is not sent again.
+        """``is_wanted``: whether a sender still waits for it; otherwise it is not retried.
 
-        ``is_repeatable``: whether a call whose answer was lost does no harm when it is sent again.
+        ``is_repeatable``: whether a call whose answer was lost may safely be sent again.
         """
-        invariant(call.is_in_flight, "only what was sent is completed")
+        invariant(call.is_in_flight, "only a call in flight can be completed")
         call.is_in_flight = False
         del self._in_flight[call.number]
         verdict = verdict_of(attempt, error)
@@ -194,7 +195,7 @@ class ForwardingQueue(Generic[C]):
         return verdict
 
     def expired(self, now_ms: int) -> list[C]:
-        """Calls whose limit has passed, waiting or in flight, each once: REQUEST_TIMED_OUT."""
+        """Return the calls whose limit has passed, waiting or in flight, each once: REQUEST_TIMED_OUT."""
         late = [call for call in self._waiting if now_ms >= call.deadline_ms]
         for call in late:
             self._waiting.remove(call)
@@ -205,12 +206,12 @@ class ForwardingQueue(Generic[C]):
         return late
 
     def withdraw(self, call: C) -> None:
-        """Nobody waits for it any more. What is in flight comes to its end."""
+        """Remove a call whose sender has disconnected. A call in flight is completed."""
         if not call.is_in_flight and call in self._waiting:
             self._waiting.remove(call)
 
     def wakeup_ms(self, now_ms: int, *, is_controller_known: bool) -> int | None:
-        """When to look again if nothing happens before; None while no call waits or can expire."""
+        """Return when to check again if nothing happens before; None while no call waits or can expire."""
         deadlines = [call.deadline_ms for call in self._waiting]
         deadlines += [call.deadline_ms for call in self._in_flight.values() if not call.has_expired]
         if not deadlines:

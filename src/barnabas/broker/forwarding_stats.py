@@ -1,4 +1,4 @@
-"""What forwarding costs, as plain numbers: KIP-590's count of requests by client, KIP-938's times and queue length."""
+"""Metrics of forwarding, as plain numbers: KIP-590's count of requests by client, KIP-938's times and queue length."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["LATENCY_BUCKETS_MS", "OTHER_CLIENTS", "ForwardingStats", "Latencies"
 LATENCY_BUCKETS_MS: Final = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000)
 CLIENTS_MAX: Final = 100
 OTHER_CLIENTS: Final = "(other)"
-"""Client ids are the clients' to choose: when there are too many, the later ones are counted together."""
+"""Clients choose their ids: beyond this number, further ids are counted together."""
 
 
 class Latencies:
@@ -28,7 +28,8 @@ class Latencies:
 
 
 class ForwardingStats:
-    """``queue_times``: all of a request's waiting for a controller and a lane; ``remote_times``: until its answer."""
+    """``queue_times``: a request's total wait for a controller and a connection; ``remote_times``: from sending to the
+    answer."""
 
     __slots__ = ("queue_times", "remote_times", "requests_by_client", "timed_out")
 

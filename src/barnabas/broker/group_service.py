@@ -1,12 +1,12 @@
-"""The group coordinator in a running broker: its log is ``__consumer_offsets``, its time the event loop's.
+"""Runs the group coordinator in a broker: its log is ``__consumer_offsets``, its clock the event loop's.
 
-Shards follow the leadership of their partitions. Loading reads the log in slices between other work; a partition
-that has no log yet is empty and loaded at once, so that the 50 partitions of a new topic cost nothing.
+Shards follow the leadership of their partitions. Loading reads the log in slices between other work. A partition
+without a log is empty and loaded at once, so that the 50 partitions of a new topic cost nothing.
 
-A broker that was frozen or cut off may not know yet that another one coordinates. What is written is safe: it is
-answered when the high watermark has passed it, which followers of another leader don't let happen. What is only read
-has to be confirmed, if an old answer does harm: committed offsets are. Descriptions and lists of groups are not: who
-looks at them acts on groups by requests that write.
+A broker that was frozen or cut off may not know yet that another one coordinates. Writes are safe: they are answered
+when the high watermark has passed them, which followers of another leader prevent. Reads have to be confirmed if an old
+answer does harm, as with committed offsets. Descriptions and lists of groups are not confirmed: their readers act on
+groups by requests that write.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 class GroupService:
-    """Use ``coordinator`` for requests and ``answer`` for what it defers."""
+    """Handlers use ``coordinator`` for requests and ``answer`` for deferred results."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class GroupService:
         self._broker_id = broker_id
         self._replicas = replicas
         self._clock = clock
-        # A clock that is set must neither end sessions nor keep them open: the wall clock of the start goes on evenly.
+        # Setting the wall clock must neither end sessions nor keep them open: it advances evenly from the start.
         self._wall_offset_ms = clock.now_ms() - clock.monotonic_ms()
         self._leader_epochs: dict[int, int] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -72,7 +72,7 @@ class GroupService:
         replicas.add_lost_logs_listener(self._logs_lost)
 
     def now_ms(self) -> int:
-        """Wall-clock milliseconds that advance as the monotonic clock does."""
+        """Return wall-clock milliseconds that advance as the monotonic clock does."""
         return self._clock.monotonic_ms() + self._wall_offset_ms
 
     def start(self) -> None:
@@ -123,7 +123,7 @@ class GroupService:
         self._schedule()
 
     def _logs_lost(self, lost: Sequence[TopicPartition]) -> None:
-        """What was read from them is nobody's any more: the controller gives them to others, who go on."""
+        """Fail their requests: the controller assigns the groups to other coordinators."""
         for topic_partition in lost:
             if topic_partition.topic == GROUP_METADATA_TOPIC:
                 self._leader_epochs.pop(topic_partition.partition, None)
@@ -137,7 +137,7 @@ class GroupService:
             return
         replica = self._replica(partition)
         if replica is not None and self._replicas.is_offline(replica):
-            runtime.fail_loading(partition, shard)  # There may be a log, and nobody can read it.
+            runtime.fail_loading(partition, shard)  # A log may exist that cannot be read.
             return
         if replica is None or replica.log_or_none is None:
             runtime.finish_loading(partition, shard, 0, self.now_ms())
@@ -186,14 +186,14 @@ class GroupService:
     # --- answers and time
 
     def confirm(self, group_ids: Iterable[str]) -> Awaitable[Set[str]] | None:
-        """To be awaited before state of these groups is told, unless it is None: those that nobody may be told of.
+        """Return what to await before the state of these groups is sent, or None if it may be sent at once.
 
-        Without a wait in between the state is that of a coordinator that no other one has followed.
+        Without a wait in between, the state is that of a coordinator that no other coordinator has followed.
         """
         if self._reads.are_safe or not self.coordinator.is_active:
             return None
         partitions = {group_id: self.coordinator.partition_for(group_id) for group_id in group_ids}
-        # Who has no leader's replica keeps the partition alone.
+        # A broker without a leader's replica is the only replica.
         leaders = {
             partition: leader
             for partition in partitions.values()
@@ -206,7 +206,7 @@ class GroupService:
         return {group_id for group_id, partition in partitions.items() if partition in refused}
 
     def answer(self, deferred: Deferred[T]) -> T | Awaitable[T]:
-        """What a handler returns: the value if it is there, else an awaitable of it."""
+        """Return a handler's result: the value if it is complete, else an awaitable of it."""
         self._schedule()
         if deferred.is_complete:
             return deferred.value
@@ -237,7 +237,7 @@ class GroupService:
 
 
 class _Reader:
-    """A partition's log as the loader reads it."""
+    """Reads a partition's log for the loader."""
 
     __slots__ = ("_log", "_replicas")
 
@@ -258,6 +258,6 @@ class _Reader:
         return self._log.high_watermark
 
     def read_batches(self, offset: int, max_bytes: int) -> bytes | memoryview:
-        """Raises ApiException, also when the disk refuses: then the log's directory has failed."""
+        """Raises ApiException, also on a disk error: then the log's directory has failed."""
         with self._replicas.answered_disk_errors(self._log.topic_partition):
             return self._log.read(offset, max_bytes, min_one_message=True).records

@@ -1,12 +1,12 @@
-"""Replicas of this broker that lost records which they acknowledged: their logs are damaged, or were set aside.
+"""Repairs replicas of this broker that lost acknowledged records: their logs are damaged, or were set aside.
 
-Such a replica must not be elected, and must not count as in sync. The broker tells the controller that the replica's
-directory is lost (AssignReplicasToDirs), as Kafka's brokers do for a failed disk: the controller elects another replica
-in sync and takes this one out of the ISR. Once the metadata log says so, the log is cut where it is damaged, with the
-files as they were kept beside it, and what is missing is copied from the leader. The replica is in its directory again,
-and can be elected, when it has all committed records.
+Such a replica must not be elected, and must not count as in sync. The broker reports the replica's directory to the
+controller as lost (AssignReplicasToDirs), as Kafka's brokers do for a failed disk. The controller elects another
+replica in sync and removes this one from the ISR. Once the metadata log says so, the log is truncated where it is
+damaged, with a copy of the damaged files beside it, and the missing records are copied from the leader. When it has all
+committed records the replica is assigned to its directory again, and can be elected.
 
-A replica that is the only one in sync is not given up: what is intact is served, and the rest is refused.
+A replica that is the only one in sync is kept: its intact records are served, and reads of the rest are refused.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ImpairedReplicas:
         self._replicas = replicas
         self._clock = clock
         self._reported: dict[TopicPartition, int] = {}
-        """The leader epoch in which the controller was asked."""
+        """The leader epoch in which the controller was notified."""
         self._catching_up: set[TopicPartition] = set()
 
     def is_impaired(self, topic_partition: TopicPartition) -> bool:
@@ -42,7 +42,8 @@ class ImpairedReplicas:
         return topic_partition in logs.damaged or topic_partition in logs.strays.withheld
 
     def handle(self, topic_partition: TopicPartition) -> None:
-        """Do what the metadata allows; to be called when damage was found, and for each change of the partition."""
+        """Take the next step that the metadata allows; called when damage was found, and for each change of the
+        partition."""
         partition = self._replicas.partitions.get(topic_partition)
         registration = None if partition is None else self._replicas.registration_of(partition)
         if partition is None or registration is None:
@@ -66,14 +67,14 @@ class ImpairedReplicas:
         if self._replicas.directories.report_lost(topic_partition, partition.topic_id):
             self._reported[topic_partition] = registration.leader_epoch
             log.error(
-                "%s has lost records here: the controller is asked to take broker %d out of its ISR %s",
+                "%s has lost records here: asking the controller to remove broker %d from its ISR %s",
                 topic_partition, self._replicas.broker_id, list(registration.isr),
             )  # fmt: skip
         else:
-            log.error("%s has lost records here, and the metadata.version knows no lost replicas", topic_partition)
+            log.error("%s has lost records here, and the metadata.version cannot record lost replicas", topic_partition)
 
     def _begin_anew(self, partition: Partition) -> None:
-        """Another broker leads, and this replica is not one of those that could be elected."""
+        """Repair the log: another broker leads, and this replica cannot be elected."""
         damaged, logs = partition.log_or_none, self._replicas.logs
         topic_partition = partition.topic_partition
         if damaged is None or topic_partition not in logs.damaged:
@@ -88,16 +89,16 @@ class ImpairedReplicas:
         logs.note_truncation(damaged)
         logs.damaged.discard(topic_partition)
         log.error(
-            "%s is cut at offset %d, where it is damaged, and copied from broker %d again; kept: %s",
+            "%s is truncated at offset %d, where it is damaged, and copied again from broker %d; kept: %s",
             topic_partition, damaged.log_end_offset, partition.leader_id, ", ".join(kept) or "nothing, no bytes left",
         )  # fmt: skip
         if self._replicas.fetchers is not None:
             self._replicas.fetchers.follow([partition])
 
-    # --- the way back
+    # --- recovery
 
     def must_catch_up(self, topic_partition: TopicPartition) -> bool:
-        """Whether the controller must go on believing that the replica is lost."""
+        """Whether the controller must still regard the replica as lost."""
         partition, fetchers = self._replicas.partitions.get(topic_partition), self._replicas.fetchers
         if partition is None or fetchers is None or partition.leader_id in (-1, self._replicas.broker_id):
             return False
@@ -107,7 +108,7 @@ class ImpairedReplicas:
         return True
 
     def tick(self) -> None:
-        """From time to time: tell the controller of those that have all committed records again."""
+        """Called periodically: report to the controller the replicas that have all committed records again."""
         for topic_partition in list(self._catching_up):
             if self.must_catch_up(topic_partition):
                 continue

@@ -1,6 +1,6 @@
-"""How a broker asks for Kafka's internal topics, whoever names them first.
+"""Builds the requests that create Kafka's internal topics, whichever request needs them first.
 
-An explicit CreateTopics is not concerned: as with Kafka it creates what the caller describes, under whatever name.
+They do not affect an explicit CreateTopics: as in Kafka it creates the topic that the caller describes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ __all__ = ["InternalTopic", "internal_topics"]
 
 
 class InternalTopic(NamedTuple):
-    """The part of an internal topic that a node's settings decide."""
+    """The configs of an internal topic that come from a node's settings."""
 
     num_partitions: int = 50
     replication_factor: int = 3
     segment_bytes: int = 104857600
     min_insync_replicas: int | None = None
-    """None: whatever is the default of a topic."""
+    """None: the default of a topic."""
 
 
 _CONFIGS: dict[str, dict[str, str]] = {
@@ -39,7 +39,7 @@ _CONFIGS: dict[str, dict[str, str]] = {
 
 
 def internal_topics(shapes: Mapping[str, InternalTopic]) -> dict[str, CreatableTopic]:
-    """The creation of each internal topic by its name; ``shapes`` replace Kafka's defaults."""
+    """Return the request of each internal topic by name; ``shapes`` replace Kafka's defaults."""
     return {name: _creatable(name, shapes.get(name, InternalTopic())) for name in _CONFIGS}
 
 

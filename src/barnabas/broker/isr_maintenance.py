@@ -1,7 +1,7 @@
-"""The partitions that this broker leads for others too: their ISRs are looked after, and changed at the controller.
+"""Maintains the ISRs of the replicated partitions that this broker leads, through the controller.
 
-An ISR is checked at each half of ``replica.lag.time.max.ms``; a follower that may join by now is taken in when brokers
-change, and soon after its next fetch. One AlterPartition request is under way at a time.
+An ISR is checked every half of ``replica.lag.time.max.ms``. A follower that became eligible is added when brokers
+change, or soon after its next fetch. One AlterPartition request is in flight at a time.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class LeaderReplicas:
     # --- following the metadata log
 
     def lead(self, partition: Partition, registration: PartitionRegistration) -> None:
-        """A replicated partition is led here, from now on or still."""
+        """Follow a replicated partition that this broker leads, from now on or still."""
         now_ms = self._clock.monotonic_ms()
         known = partition.leader_replica
         if known is not None:
@@ -82,7 +82,7 @@ class LeaderReplicas:
         made.maybe_advance(now_ms)
 
     def end(self, partition: Partition, error: ErrorCode) -> None:
-        """It is led by another broker, or gone: who waits is told so."""
+        """Stop following a partition that another broker leads or that was deleted; its waits are refused."""
         leader = partition.leader_replica
         if leader is not None:
             partition.leader_replica = None
@@ -90,7 +90,7 @@ class LeaderReplicas:
             leader.end(error)
 
     def follow_cluster(self, cluster: ClusterImage) -> None:
-        """Brokers came, went or changed: those may join an ISR now that could not before."""
+        """Brokers came, went or changed: add followers that may join an ISR now."""
         was_known = self.context.is_known
         self.context.cluster = cluster
         if not was_known and self.context.is_known:
@@ -147,10 +147,10 @@ class LeaderReplicas:
     def _sent(self, task: asyncio.Task[None]) -> None:
         self._request = None
         if not task.cancelled() and (problem := task.exception()) is not None:
-            log.error("changes of ISRs failed; they are tried again", exc_info=problem)
+            log.error("ISR changes failed, retrying", exc_info=problem)
             self._changes.failed()
         else:
-            self._start_sending()  # More may have come after the last look.
+            self._start_sending()  # More may have arrived since the last check.
 
     async def _send_all(self) -> None:
         while (request := self._next_request()) is not None:
@@ -163,9 +163,9 @@ class LeaderReplicas:
         return self._changes.next_request(self.context.broker_id, self.context.broker_epoch(), newest)
 
     async def _send(self, request: AlterPartitionRequest) -> bool:
-        """Whether the next request may go at once."""
+        """Send the proposals; returns whether the next request may be sent at once."""
         try:
-            log.info("asking for these ISRs: %s", self._changes.asked())
+            log.info("requesting these ISRs: %s", self._changes.asked())
             response = await self._controller.send(request)
         except ApiException as error:
             self._changes.failed()
@@ -177,10 +177,10 @@ class LeaderReplicas:
         return refusal is ErrorCode.NONE and self.stats.failed_updates == refused
 
     def _tell(self, error: ErrorCode) -> None:
-        """Once for each time that something goes wrong."""
+        """Log the first error of a series."""
         if error is not self._told and error is not ErrorCode.NONE:
             level = logging.ERROR if error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED else logging.WARNING
-            log.log(level, "ISRs can't be changed at the controller, it is tried again: %s", error.name)
+            log.log(level, "the controller did not change ISRs, retrying: %s", error.name)
         self._told = error
 
 

@@ -1,10 +1,10 @@
-"""A broker's membership: registers with the controller, keeps its session alive, leaves in an orderly way.
+"""A broker's membership: registers with the controller, keeps its session alive, and shuts down in a controlled way.
 
-States: starting -> registered and fenced -> running -> controlled shutdown -> shut down. A broker is fenced until
-it has caught up with the metadata log; nothing is asked of it before. One that leaves goes on serving until the
-controller has given its leaderships to others and these know of it.
+States: starting -> registered and fenced -> running -> controlled shutdown -> shut down. A broker is fenced until it
+has caught up with the metadata log; before that it does not ask to be unfenced. A broker in controlled shutdown goes on
+serving until the controller has moved its leaderships to other brokers and these know of it.
 
-Heartbeats that are answered renew the ``lease``: until when nobody can lead instead because this broker was gone.
+Answered heartbeats renew the ``lease``: until then no broker can lead instead because this broker was unreachable.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class BrokerLifecycle:
         catch_up: Callable[[], Awaitable[bool]],
         controller: ControllerChannel,
     ) -> None:
-        """``catch_up`` applies what is committed of the metadata log when it is called; False: it takes too long."""
+        """``catch_up`` applies what is committed of the metadata log at the time of the call; False: it took too
+        long."""
         self._broker_id = broker_id
         self._cluster_id = cluster_id
         self._incarnation_id = incarnation_id
@@ -99,10 +100,10 @@ class BrokerLifecycle:
         self.broker_epoch = -1
 
     async def register(self, listeners: Sequence[Listener], previous_epoch: int) -> None:
-        """Register and be unfenced; then heartbeats go on by themselves.
+        """Register and wait to be unfenced; from then on heartbeats are sent in the background.
 
-        Retries while no controller is to be had, or while the session of a process before this one is not over; raises
-        ApiException when the time for it is over, or for a refusal that will not change.
+        Retries while no controller is reachable, or while the session of an earlier process lasts; raises
+        ApiException when the time limit has passed, or on a refusal that is final.
         """
         request = BrokerRegistrationRequest(
             broker_id=self._broker_id,
@@ -127,7 +128,7 @@ class BrokerLifecycle:
         self._task = asyncio.get_running_loop().create_task(self._keep_alive())
 
     def _why_refused(self, code: ErrorCode) -> str:
-        """What this broker can add to the controller's code."""
+        """Explain the controller's error code with what this broker knows."""
         if code is not ErrorCode.INCONSISTENT_CLUSTER_ID:
             return ""
         return (
@@ -151,7 +152,7 @@ class BrokerLifecycle:
             if code is ErrorCode.DUPLICATE_BROKER_REGISTRATION and is_new:
                 log.warning(
                     "the controller still has a session of another process that runs as broker %d; if that was this "
-                    "broker before it was killed, it ends by itself (broker.session.timeout.ms)",
+                    "broker before it was killed, the session expires by itself (broker.session.timeout.ms)",
                     self._broker_id,
                 )
             elif code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED and is_new:
@@ -172,7 +173,7 @@ class BrokerLifecycle:
         return ErrorCode(response.error_code)
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Register again when the cluster's level comes to have room for log directories: the log has none of ours."""
+        """Register again when the cluster's metadata.version comes to support log directories: the first had none."""
         own, version = new_image.cluster.brokers.get(self._broker_id), new_image.features.metadata_version
         if delta.features is None or version is None or not version.is_directory_assignment_supported:
             return
@@ -184,12 +185,12 @@ class BrokerLifecycle:
             code = await self._try_register(self._registration)
             if code is ErrorCode.NONE:
                 break
-            log.warning("the controller answers with %s when this broker tells it of its directories", code.name)
+            log.warning("the controller returned %s when this broker registered its directories", code.name)
             await asyncio.sleep(_RETRY_S_MAX)
         self._amending = None
 
     def report_now(self) -> None:
-        """Something has to be told with a heartbeat, which is not to wait for its time."""
+        """Send a heartbeat now, because it has something to report."""
         if self.state is BrokerState.RUNNING:
             self._wake.set()
 
@@ -210,10 +211,10 @@ class BrokerLifecycle:
         try:
             response = await self._controller.send(request)
         except ApiException as error:
-            log.info("no answer to a heartbeat: %s", error)
+            log.info("heartbeat failed: %s", error)
             return
         if response.error_code:
-            log.warning("the controller answers a heartbeat with %s", ErrorCode(response.error_code).name)
+            log.warning("the controller returned %s for a heartbeat", ErrorCode(response.error_code).name)
             return
         self._answered_s = now_s()
         self._renew_lease(response, sent_s)
@@ -251,9 +252,9 @@ class BrokerLifecycle:
             await self._heartbeat()
 
     async def shut_down(self, timeout_s: float, *, silence_s: float = 5.0) -> None:
-        """Ask to leave; returns when the controller has moved leadership away.
+        """Request a controlled shutdown; returns when the controller has moved all leaderships.
 
-        Or after ``timeout_s``, or when for ``silence_s`` no controller has answered.
+        Returns also after ``timeout_s``, or when no controller has answered for ``silence_s``.
         """
         if self._task is None:
             return
@@ -269,14 +270,12 @@ class BrokerLifecycle:
         while not task.done():
             left_s = min(began_s + timeout_s, self._answered_s + silence_s) - now_s()
             if left_s <= 0:
-                log.warning(
-                    "this broker stops before its leaderships are known to be with others: no controller agrees"
-                )
+                log.warning("this broker stops before its leaderships have moved: no controller confirmed the shutdown")
                 return
             await asyncio.wait({task}, timeout=left_s)
 
     def stop(self) -> None:
-        """Without a word to the controller: there the session ends by itself."""
+        """Stop without notifying the controller: there the session expires."""
         self.state = BrokerState.SHUT_DOWN
         for task in (self._task, self._amending, self._catching_up):
             if task is not None:
@@ -284,5 +283,5 @@ class BrokerLifecycle:
 
 
 def to_listener(name: str, host: str, port: int, security_protocol: int) -> Listener:
-    """A listener as a registration carries it."""
+    """Build a listener as a registration carries it."""
     return Listener(name=name, host=host, port=port, security_protocol=security_protocol)

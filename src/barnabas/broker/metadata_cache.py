@@ -1,8 +1,8 @@
-"""The newest metadata image as the request handlers see it, with answers kept encoded.
+"""Gives request handlers the newest metadata image, and caches encoded answers.
 
 A topic's part of a Metadata answer is encoded once per version and kept with the topic's own value in the image
-(``TopicImage.memo``); a change of the topic makes a new value, and so forgets it. What depends on brokers
-(leaders that are away, offline replicas) is covered by ``liveness``, which grows when a broker comes or goes.
+(``TopicImage.memo``). A changed topic is a new value without a cached part. What depends on brokers (offline leaders
+and replicas) is covered by ``liveness``, which grows when a broker comes or goes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class MetadataCache:
     def __init__(self) -> None:
         self.image = MetadataImage.EMPTY
         self.liveness = 0
-        self._random = Random(0)  # Nothing is secret about it, and a simulation has to repeat.
+        self._random = Random(0)  # It needs no secrecy, and a simulation has to repeat.
         self._sorted_names: Sequence[str] | None = None
         self._memo: dict[object, object] = {}
 
@@ -65,7 +65,7 @@ class MetadataCache:
         return self._sorted_names
 
     def sorted_names_in_steps(self) -> Generator[None, None, Sequence[str]]:
-        """``sorted_topic_names`` of this moment, for a caller that lets others be served between the steps."""
+        """Sort the topic names in steps, for a caller that serves other requests in between."""
         names = self._sorted_names
         if names is None:
             topics = self.image.topics
@@ -75,17 +75,17 @@ class MetadataCache:
         return names
 
     def take_names(self, other: MetadataCache) -> None:
-        """Use the sorted names of a cache that has the same topics."""
+        """Take over the sorted names of a cache that has the same topics."""
         if self.image.topics is other.image.topics:
             self._sorted_names = other._sorted_names
 
     def at_this_moment(self) -> MetadataCache:
-        """The same metadata, which no publication changes any more."""
+        """Return the same metadata as a cache that later publications do not change."""
         return copy(self)
 
     @property
     def memo(self) -> dict[Any, Any]:
-        """Scratch for values derived from topics and brokers; emptied when either changes."""
+        """Cache of values derived from topics and brokers; emptied when either changes."""
         return self._memo
 
     # --- brokers
@@ -97,12 +97,12 @@ class MetadataCache:
         return [broker for broker in self.image.cluster.brokers.values() if not broker.fenced]
 
     def controller_for_clients(self) -> int:
-        """A random live broker: each of them forwards what the controller must decide (KIP-590). -1 if none lives."""
+        """Return a random live broker, which forwards requests to the controller (KIP-590); -1 if none is alive."""
         alive = self.alive_brokers()
         return self._random.choice(alive).id if alive else -1
 
     def endpoint(self, broker_id: int, listener_name: str) -> Endpoint | None:
-        """Where a live broker listens under that name."""
+        """Return the endpoint of a live broker's listener of that name."""
         broker = self.image.cluster.brokers.get(broker_id)
         if broker is None or broker.fenced:
             return None

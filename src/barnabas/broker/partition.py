@@ -1,4 +1,4 @@
-"""One partition of this broker: its log, its leader, and who waits for its data."""
+"""One partition of this broker: its log, its leader, and the requests that wait for its data."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ __all__ = ["Partition", "PartitionWatcher"]
 
 class PartitionWatcher(Protocol):
     def partition_changed(self, appended_bytes: int | None) -> None:
-        """Data was committed; 0 bytes: it goes away or is led anew; None: its log starts later than before."""
+        """Called with the bytes committed; 0: the partition is removed or has a new leader epoch; None: its log start
+        moved."""
         ...
 
 
 class Partition:
-    """``log`` is opened by the first use: a partition that nobody touches costs no file.
+    """``log`` is opened on first use: an unused partition has no files.
 
-    ``leader_replica`` is there while this broker leads and others have replicas; what this broker alone has is
-    committed when it is written.
+    ``leader_replica`` is set while this broker leads and others have replicas. A write to a partition with one replica
+    is committed at once.
     """
 
     __slots__ = (
@@ -61,12 +62,12 @@ class Partition:
         self.leader_replica: LeaderReplica | None = None
         self.log_or_none: PartitionLog | None = None
         self.log_failure = ""
-        """Why the log could not be opened when that was last told."""
+        """The reason why the log could not be opened, when it was last logged."""
         self.listeners: dict[Callable[[int], None], None] | None = None
         self.watchers: dict[PartitionWatcher, None] | None = None
-        """Who must learn of all that a reader could see; unlike listeners they stay."""
+        """Listeners of everything that a reader could see; unlike the others they stay."""
         self.appends_waiting = 0
-        """Appends that wait for a thread, or for those before them; others line up behind in ``appends_turn``."""
+        """Appends that run on a thread, or wait for an earlier one; further ones queue in ``appends_turn``."""
         self.appends_turn: Lock | None = None
         self._open_log = open_log
 
@@ -85,7 +86,7 @@ class Partition:
             self.leader_replica.opened(log)
 
     def update(self, registration: PartitionRegistration) -> None:
-        """Follow the metadata log: a new leader epoch, or another in-sync set."""
+        """Apply a change of the metadata log: a new leader epoch, or another ISR."""
         is_led_anew = (self.leader_id, self.leader_epoch) != (registration.leader, registration.leader_epoch)
         self.leader_id = registration.leader
         self.leader_epoch = registration.leader_epoch
@@ -95,13 +96,13 @@ class Partition:
             self.notify(0)
 
     def check_leader(self, broker_id: int, current_leader_epoch: int = -1) -> None:
-        """Raise the error that a client with this idea of the leader epoch must see; -1 means no idea."""
+        """Raise the error for a client that knows this leader epoch; -1 means that it knows none."""
         self.check_epoch(current_leader_epoch)
         if self.leader_id != broker_id:
             raise ApiException(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def check_epoch(self, current_leader_epoch: int) -> None:
-        """The same for a replica that others lead."""
+        """Do the same for a replica that other brokers lead."""
         if current_leader_epoch >= 0:
             if current_leader_epoch < self.leader_epoch:
                 raise ApiException(ErrorCode.FENCED_LEADER_EPOCH)
@@ -111,7 +112,7 @@ class Partition:
     # --- waiting for data
 
     def add_listener(self, listener: Callable[[int], None]) -> None:
-        """Call ``listener(bytes)`` for each append, and with 0 when the partition goes away or is led anew."""
+        """Call ``listener(bytes)`` for each append, and with 0 when the partition is removed or its leader changes."""
         if self.listeners is None:
             self.listeners = {}
         self.listeners[listener] = None
@@ -141,7 +142,8 @@ class Partition:
             self.leader_replica.log_start_moved()
 
     def notify(self, appended_bytes: int) -> None:
-        """To be called after each move of the high watermark, and with 0 when the partition goes or is led anew."""
+        """Called after each move of the high watermark, and with 0 when the partition is removed or its leader
+        changes."""
         if self.watchers is not None:
             for watcher in self.watchers:
                 watcher.partition_changed(appended_bytes)

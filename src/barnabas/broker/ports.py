@@ -1,4 +1,4 @@
-"""What a broker needs from others: the controller, wherever it runs."""
+"""The ports of a broker: the controller, its node's settings, the other brokers, the fetchers."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ R = TypeVar("R", bound="Message")
 
 
 class ControllerChannel(Protocol):
-    """The way to the active controller: in the same process, or over the wire in an Envelope."""
+    """Sends requests to the active controller: in the same process, or over the wire in an Envelope."""
 
     async def forward(self, request: Message, context: RequestContext) -> Message:
-        """Have the controller answer ``request`` for the original principal and host.
+        """Return the controller's answer to ``request`` for the original principal and host.
 
         Raises ApiException when no controller answers in time, or when broker and controller don't understand each
-        other; CloseConnection when the client has to ask for versions anew.
+        other; CloseConnection when the client has to request the versions again.
         """
         ...
 
     async def send(self, request: Request[R]) -> R:
-        """A request of the broker's own (heartbeats, producer ids)."""
+        """Send a request of the broker's own (heartbeats, producer ids)."""
         ...
 
     def versions(self) -> Mapping[int, tuple[int, int]] | None:
-        """What the active controller serves, by API key; None where it is not known, or serves the same."""
+        """The API versions that the active controller serves; None if unknown, or the same as this broker's."""
         ...
 
 
 class DynamicSettings(Protocol):
-    """The settings of this broker, and of all, that may change while it runs."""
+    """The dynamic settings of this broker, and of all brokers."""
 
     def current(self, resource: ConfigResource) -> Mapping[str, str]:
-        """What is set on the resource, in clear. Raises ApiException."""
+        """Return the configs set on the resource, in clear text. Raises ApiException."""
         ...
 
     async def check(
@@ -53,27 +53,28 @@ class DynamicSettings(Protocol):
 
 
 class OtherBrokers(Protocol):
-    """The way to the other brokers of the cluster."""
+    """Sends requests to the other brokers of the cluster."""
 
     async def ask(self, broker_id: int, request: Request[R]) -> R:
-        """Its answer, to this broker. Raises BROKER_NOT_AVAILABLE with the reason."""
+        """Return the other broker's answer to this broker. Raises BROKER_NOT_AVAILABLE with the reason."""
         ...
 
 
 class ReplicaFetchers(Protocol):
-    """Copies what others lead."""
+    """Copies the partitions that other brokers lead."""
 
     def follow(self, partitions: Iterable[Partition]) -> None:
-        """Copy each from the leader that it names now, if it names one; to be called for each change of a partition.
+        """Copy each partition from the leader that it names now, if any; called for each change of a partition.
 
-        Nothing happens to one that is copied from the same leader in the same epoch already.
+        A partition that is already copied from the same leader in the same epoch is left unchanged.
         """
         ...
 
     def stop(self, partitions: Iterable[TopicPartition]) -> None:
-        """They are led here from now on, or gone: nothing is written to their logs after this call."""
+        """Stop copying partitions that this broker leads now, or that were removed: their logs are not written any
+        more."""
         ...
 
     def lag_of(self, topic_partition: TopicPartition) -> int | None:
-        """By how many committed records it is behind its leader; None while that is not known."""
+        """The number of committed records by which it lags behind its leader; None while that is unknown."""
         ...

@@ -28,14 +28,14 @@ class ProducerIdAllocator:
         self._lock = asyncio.Lock()
 
     def take_now(self) -> int | None:
-        """An id of the current block; None when the block is used up."""
+        """Return an id of the current block; None when the block is used up."""
         if self._next < self._end:
             self._next += 1
             return self._next - 1
         return None
 
     async def take(self) -> int:
-        """An id, asking the controller for a block when needed. Raises ApiException (retriable) when it can't."""
+        """Return an id, requesting a block when needed. Raises ApiException (retriable) when the controller fails."""
         async with self._lock:
             taken = self.take_now()
             if taken is None:

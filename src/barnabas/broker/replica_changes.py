@@ -1,4 +1,4 @@
-"""What a publication changes for the replicas of this broker, applied in steps.
+"""Applies to the replicas of this broker what a metadata publication changes, in steps.
 
 A publication may change ten thousand replicas. Between the steps some of them follow the new image and others the one
 before, as the replicas of two brokers do at any time. Deletions come first: a topic of the same name may be new.
@@ -23,9 +23,9 @@ __all__ = ["follow_configs", "follow_replicas"]
 T = TypeVar("T")
 
 REPLICAS_A_STEP: Final = 200
-"""Some 5 ms of following what the metadata says of them."""
+"""A step of about 5 ms."""
 DELETIONS_A_STEP: Final = 40
-"""The directory of each is renamed."""
+"""A step of deletions, each of which renames a directory."""
 
 
 def follow_replicas(manager: ReplicaManager, changes: LocalReplicaChanges) -> Iterator[None]:

@@ -1,7 +1,7 @@
-"""Where the replicas of this broker live: moves between log directories, directories that fail, what is told of it.
+"""Manages the log directories of this broker's replicas: moves between them, their failures, and their reports.
 
 A move is a few steps of copying in each turn of the event loop, so that answering goes on; see ``directory_move`` for
-its stages. After a restart a future log that is found goes on being copied.
+its stages. After a restart the copy of an existing future log continues.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ log = logging.getLogger(__name__)
 
 _COPIED_AT_ONCE = 1 << 20
 _PAUSE_S = 0.05
-"""When everything is copied, or the rate does not allow more."""
+"""How often to check a move that is fully copied, or that the rate limit stops."""
 _LONGEST_ID = "0" * 32
 _UNLIMITED = float("inf")
 
 
 class ReplicaDirectories:
-    """``assignments`` is what the controller has to be told; ``on_assignment`` is called when there is something."""
+    """``assignments`` are reported to the controller; ``on_assignment`` is called when one waits to be sent."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class ReplicaDirectories:
         is_assignment_supported: Callable[[], bool] = lambda: True,
     ) -> None:
         """``bytes_per_second`` limits moves, and may change at any time. ``is_assignment_supported`` says whether the
-        controller can be told where replicas are."""
+        controller accepts reports of replica directories."""
         self._replicas = replicas
         self._logs = replicas.logs
         self._clock = clock
@@ -73,12 +73,12 @@ class ReplicaDirectories:
     # --- following the metadata
 
     def follow(self, changes: LocalReplicaChanges, placed: Iterable[tuple[tuple[Uuid, int], Uuid]]) -> None:
-        """The controller says where some of the replicas are that change, or that there are new ones."""
+        """The controller assigned directories to changed replicas, or created replicas."""
         for key, directory_id in placed:
             self._compare(changes.topic_partition(key), key[0], directory_id)
 
     def opened(self, opened: PartitionLog, directory_id: Uuid | None) -> None:
-        """A log is there now, of a replica that the controller knows to be in ``directory_id``."""
+        """The log of a replica was created, for which the controller knows ``directory_id``."""
         if directory_id is not None and opened.topic_id is not None:
             self._compare(opened.topic_partition, opened.topic_id, directory_id)
 
@@ -103,7 +103,7 @@ class ReplicaDirectories:
         self.on_assignment()
 
     def report_lost(self, topic_partition: TopicPartition, topic_id: Uuid) -> bool:
-        """The replica has lost records: the controller shall take it out of the ISR. False if it can't be told."""
+        """Ask the controller to remove a replica that lost records from the ISR. False if it does not support that."""
         if not self.is_assignment_supported():
             return False
         self.assignments.want((topic_id, topic_partition.partition), DIRECTORY_LOST)
@@ -111,23 +111,23 @@ class ReplicaDirectories:
         return True
 
     def handle_assigned(self, key: tuple[Uuid, int], directory_id: Uuid) -> None:
-        """The controller has taken what it was told."""
+        """The controller has accepted the reported directory."""
         for move in self.moves.values():
             if move.key == key:
                 move.assigned(directory_id)
 
     def forget(self, topic_partition: TopicPartition, topic_id: Uuid) -> None:
-        """The replica is not here any more."""
+        """The replica was removed from this broker."""
         self.assignments.withdraw((topic_id, topic_partition.partition))
         self._end(topic_partition)
 
     def resume(self) -> None:
-        """After the first image: go on with what was on its way when this node stopped."""
+        """After the first image: continue the moves that were in progress when this node stopped."""
         for topic_partition, future in list(self._logs.table.future.items()):
             partition = self._replicas.partitions.get(topic_partition)
             current, target = self._logs.get(topic_partition), self._logs.directory_of(future)
             if partition is None or future.topic_id != partition.topic_id or target is None:
-                self._logs.strays.set_aside(future, "it was moving here, and belongs to no replica of this broker")
+                self._logs.strays.set_aside(future, "it is the future log of a move, without a replica on this broker")
             elif current is not None:
                 move = self._begin(topic_partition, partition.topic_id, target)
                 move.assigned(self._replicas.directory_id_of(partition) or DIRECTORY_UNASSIGNED)
@@ -135,9 +135,9 @@ class ReplicaDirectories:
     # --- moves
 
     def move(self, topic_partition: TopicPartition, path: str) -> None:
-        """Have the replica moved to the directory at ``path``, or made there when it comes to this broker.
+        """Move the replica to the directory at ``path``, or create it there when it comes to this broker.
 
-        Naming the directory where it is ends a move to another one. Raises the ApiException for this replica.
+        Naming its current directory ends a move to another one. Raises the ApiException for this replica.
         """
         target = self._target(topic_partition, path)
         partition = self._replicas.partitions.get(topic_partition)
@@ -186,8 +186,8 @@ class ReplicaDirectories:
         return self.moves.pop(topic_partition, None)
 
     def _give_up(self, topic_partition: TopicPartition) -> None:
-        """Stay where the replica is; the controller is told so if it may believe something else."""
-        log.info("not moving %s any more", topic_partition)
+        """Keep the replica in its directory; report that to the controller if it may expect another one."""
+        log.info("cancelled the move of %s", topic_partition)
         move = self._end(topic_partition)
         self._logs.delete_future(topic_partition, now_ms=self._clock.now_ms())
         actual = self._directory_of_current(topic_partition)
@@ -198,7 +198,7 @@ class ReplicaDirectories:
         while self.moves:
             if self._needs_checkpoint:
                 self._needs_checkpoint = False
-                # What the checkpoints say about an earlier stay in that directory must not be believed.
+                # What the checkpoints say about an earlier stay in that directory must not be used.
                 await asyncio.get_running_loop().run_in_executor(None, self._logs.checkpoint)
             progress = False
             for move in list(self.moves.values()):
@@ -209,7 +209,7 @@ class ReplicaDirectories:
                 await asyncio.sleep(_PAUSE_S)
 
     def _step(self, move: DirectoryMove) -> bool:
-        """Go on with one move; False if there was nothing to do."""
+        """Continue one move; False if there was nothing to do."""
         topic_partition = move.topic_partition
         current, future = self._logs.get(topic_partition), self._logs.future(topic_partition)
         if current is None or future is None:
@@ -231,13 +231,13 @@ class ReplicaDirectories:
             self._logs.report_failure(future, error)
         except (ApiException, OSError, StorageError) as error:
             if not self._logs.report_failure(current, error):
-                log.error("%s can't be moved: %s", topic_partition, error)
+                log.error("cannot move %s: %s", topic_partition, error)
                 self._give_up(topic_partition)
             return False
         return copied > 0
 
     def _advance(self, move: DirectoryMove, future: PartitionLog) -> bool:
-        """The future log holds everything just now."""
+        """Handle a future log that has caught up with the current log."""
         if move.caught_up():
             asyncio.get_running_loop().create_task(self._flush(move, future))
             return True
@@ -248,11 +248,11 @@ class ReplicaDirectories:
         self._end(move.topic_partition)
         if partition is not None:
             partition.use_log(replaced)
-        log.info("%s is in %s now", move.topic_partition, replaced.directory)
+        log.info("moved %s to %s", move.topic_partition, replaced.directory)
         return True
 
     async def _flush(self, move: DirectoryMove, future: PartitionLog) -> None:
-        """On a thread; nobody writes to the future log meanwhile."""
+        """Runs on a thread, while the future log is not written."""
         now_ms = self._clock.now_ms()
         try:
             await asyncio.get_running_loop().run_in_executor(None, future.flush, now_ms)
@@ -266,17 +266,17 @@ class ReplicaDirectories:
     # --- failures
 
     def directory_failed(self, path: str, reason: str) -> LogDirectory | None:
-        """Take a directory out of use, with the replicas in it; None if it was already."""
+        """Take a directory offline, with the replicas in it; None if it already was."""
         directory = self._logs.directories.at(path)
         if directory is None or not directory.is_online:
             return None
-        log.error("the log directory %s can't be used any more, its replicas are offline: %s", path, reason)
+        log.error("the log directory %s failed, its replicas are offline: %s", path, reason)
         lost = self._logs.take_offline(path, reason)
-        moves = {each.topic_partition: self._end(each.topic_partition) for each in lost}
+        moves = {partition.topic_partition: self._end(partition.topic_partition) for partition in lost}
         unopened = [
-            each.topic_partition
-            for each in self._replicas.partitions.values()
-            if each.log_or_none is None and self._replicas.directory_id_of(each) == directory.id
+            partition.topic_partition
+            for partition in self._replicas.partitions.values()
+            if partition.log_or_none is None and self._replicas.directory_id_of(partition) == directory.id
         ]
         self._replicas.lose_logs((*(at for at in moves if self._logs.get(at) is None), *unopened))
         for topic_partition, move in moves.items():
@@ -288,7 +288,7 @@ class ReplicaDirectories:
     # --- life
 
     async def close(self) -> None:
-        """What moves goes on after the next start."""
+        """Stop all moves; they continue after the next start."""
         if self._copying is not None:
             self._copying.cancel()
             await asyncio.gather(self._copying, return_exceptions=True)

@@ -1,9 +1,9 @@
 """The partitions of this broker: follows the metadata log, appends, reads, and finds by name or id.
 
-What only this broker has is committed when it is appended: the high watermark follows the log end. Of a partition with
-more replicas ``Partition.leader_replica`` decides that, and what others lead is copied by ``fetchers``.
+A partition with one replica is committed when it is appended: the high watermark follows the log end. With more
+replicas ``Partition.leader_replica`` moves it, and ``fetchers`` copy the partitions that other brokers lead.
 
-A batch that takes long to check is checked on a thread, so that it holds up nobody but its own partition: later
+A batch that takes long to check is checked on a thread, so that it delays only its own partition: later
 appends to that partition wait for their turn.
 """
 
@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 _VALIDATION_THREADS = 2
 _NOT_IN_THE_METADATA = "no topic has the id {}, and no record in the metadata log says that it was deleted"
 _PAUSE_S = 0.0005
-"""A thread that checks a batch sleeps so long after each piece of it, so that the loop finds the interpreter free."""
+"""A thread that checks a batch sleeps for this time after each piece, so that the event loop can run."""
 _DISK_ERROR = "Disk error when trying to access log file on the disk."
 
 
@@ -72,10 +72,10 @@ class ReplicaManager:
         threads: FairThreads | None = None,
         batch_limits: BatchLimits | None = None,
     ) -> None:
-        """``fetchers`` copies what other brokers lead. ``leader_quota`` limits what followers receive of throttled
-        replicas. ``new_directories`` is called once, at the end of the construction; without it moves between
-        directories have no limit. ``new_leader_replicas`` is called once, for the first partition with several replicas
-        that is led here."""
+        """``fetchers`` copies the partitions that other brokers lead. ``leader_quota`` limits what followers receive of
+        throttled replicas. ``new_directories`` is called once, at the end of the construction; without it moves between
+        directories are not limited. ``new_leader_replicas`` is called once, for the first partition with several
+        replicas that is led here."""
         self.broker_id = broker_id
         self.leader_replicas: LeaderReplicas | None = None
         self.fetchers = fetchers
@@ -102,19 +102,19 @@ class ReplicaManager:
         self._image: MetadataImage | None = None
         self._configs: dict[str, TopicConfig] = {}
         self._removed_topics: set[Uuid] = set()
-        """Topics that records deleted; before ``settle_strays`` all of them, afterwards those of one publication."""
+        """Topics deleted by records; before ``settle_strays`` all of them, afterwards those of one publication."""
         self._has_settled = False
         self.without_log: list[Partition] = []
-        """Partitions created since the last ``open_some``, whose directories are made when there is time."""
+        """Partitions created since the last ``open_some``, whose directories are created in idle time."""
         self._opening: asyncio.Lock | None = None
         self.directories = ReplicaDirectories(self, clock) if new_directories is None else new_directories(self)
 
     def add_lost_logs_listener(self, listener: Callable[[Sequence[TopicPartition]], None]) -> None:
-        """``listener`` is called with the partitions whose directory is out of use, each time that one fails."""
+        """``listener`` is called with the partitions whose directory is out of use, each time a directory fails."""
         self._lost_logs_listeners.append(listener)
 
     def close(self) -> None:
-        """End the threads and timers; no requests are answered any more."""
+        """End the threads and timers; no request is answered afterwards."""
         if self.leader_replicas is not None:
             self.leader_replicas.stop()
         self._threads.close()
@@ -128,10 +128,10 @@ class ReplicaManager:
     def publish_in_steps(
         self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest
     ) -> Iterator[None]:
-        """Partition after partition: between the steps some are ahead of others, as partitions of two brokers are.
+        """Apply an image partition by partition: between the steps some are ahead of others, as on two brokers.
 
-        The brokers come last. They may make this process known (``LeaderReplica.check_is_known``), and no leadership
-        from before may be left then.
+        The brokers come last: they may make this process known (``LeaderReplica.check_is_known``), and by then no
+        leadership of an earlier process may be left.
         """
         self._image = new_image
         if delta.topics is not None:
@@ -157,7 +157,7 @@ class ReplicaManager:
     def become_follower(
         self, topic_partition: TopicPartition, topic_id: Uuid, registration: PartitionRegistration
     ) -> Partition | None:
-        """The partition if its records can be copied; None while its directory is out of use."""
+        """Return the partition if its records can be copied; None while its directory is out of use."""
         partition = self._get_or_create(topic_partition, topic_id)
         partition.update(registration)
         self._end_leadership(partition)
@@ -173,7 +173,7 @@ class ReplicaManager:
             return
         if self.leader_replicas is None:
             if self._new_leader_replicas is None or self._image is None:
-                raise RuntimeError("this broker leads alone")
+                raise RuntimeError("this broker was built without replication")
             self.leader_replicas = self._new_leader_replicas(self._image.cluster)
         self.leader_replicas.lead(partition, registration)
 
@@ -182,7 +182,7 @@ class ReplicaManager:
             self.leader_replicas.end(partition, error)
 
     def set_defaults(self, defaults: TopicConfig) -> None:
-        """The broker's own settings changed: they are the defaults of every topic."""
+        """Apply changed settings of the broker: they are the defaults of every topic."""
         self._defaults = defaults
         for name in {tp.topic for tp in self.partitions}:
             self._update_configs(name)
@@ -230,7 +230,7 @@ class ReplicaManager:
                 is_followed=partition.leader_id not in (-1, self.broker_id),
             )
         except StorageError as error:
-            # Each request for the partition comes here again.
+            # Each request for the partition retries this.
             if partition.log_failure != str(error):
                 partition.log_failure = str(error)
                 log.warning("%s", error)
@@ -242,16 +242,16 @@ class ReplicaManager:
         return opened
 
     def open_some(self, count: int) -> bool:
-        """Make directories for up to ``count`` new partitions; True while more are left."""
+        """Create directories for up to ``count`` new partitions; True while more are left."""
         for partition in self.without_log[:count]:
             if partition.log_or_none is None and self.partitions.get(partition.topic_partition) is partition:
-                with suppress(ApiException):  # Told, and tried again by whoever needs the log.
+                with suppress(ApiException):  # Logged, and retried on the next use of the log.
                     _ = partition.log
         del self.without_log[:count]
         return bool(self.without_log)
 
     def remove(self, topic_partition: TopicPartition) -> None:
-        """The replica is not this broker's any more: its log is deleted if a record says so, and kept otherwise."""
+        """Remove a replica from this broker: its log is deleted if a record says so, and kept otherwise."""
         partition = self.partitions.pop(topic_partition, None)
         self._configs.pop(topic_partition.topic, None)
         if partition is not None:
@@ -261,7 +261,7 @@ class ReplicaManager:
         self._delete_or_set_aside(topic_partition, self.logs.get(topic_partition))
 
     def _delete_or_set_aside(self, topic_partition: TopicPartition, existing: PartitionLog | None) -> None:
-        """A topic that a snapshot does not name may have been deleted, or the metadata may have been lost."""
+        """Keep the log: a topic that a snapshot lacks may have been deleted, or the metadata may have been lost."""
         topics = None if self._image is None else self._image.topics
         topic_id = None if existing is None else existing.topic_id
         is_known = topic_id is not None and topics is not None and topic_id in topics.by_id
@@ -271,7 +271,7 @@ class ReplicaManager:
             self.logs.set_aside(existing, _NOT_IN_THE_METADATA.format(topic_id), now_ms=self._clock.now_ms())
 
     def read_failed(self, topic_partition: TopicPartition, error: Exception) -> ErrorCode:
-        """A file of the partition's log could not be read; the error that the reader must see."""
+        """Handle a file of the partition's log that could not be read; returns the error for the reader."""
         log.error("the log of %s cannot be read: %s", topic_partition, error)
         read = self.logs.get(topic_partition)
         if read is not None:
@@ -280,14 +280,14 @@ class ReplicaManager:
 
     @contextmanager
     def answered_disk_errors(self, topic_partition: TopicPartition) -> Iterator[None]:
-        """What the disk refuses is an answer to the caller here, and a failure of its directory."""
+        """Turn a disk error into an answer to the caller, and take its directory offline."""
         try:
             yield
         except (OSError, StorageError) as error:
             raise ApiException(self.read_failed(topic_partition, error), _DISK_ERROR) from error
 
     def lose_logs(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Their directory is out of use: nobody can read or write them any more, here."""
+        """Take partitions offline whose directory failed: here they can be neither read nor written."""
         lost = list(topic_partitions)
         if self.fetchers is not None:
             self.fetchers.stop(lost)
@@ -301,20 +301,20 @@ class ReplicaManager:
             listener(lost)
 
     def directory_id_of(self, partition: Partition) -> Uuid | None:
-        """Where the controller believes this broker's replica to be."""
+        """Return the directory that the controller has assigned to this broker's replica."""
         registration = self.registration_of(partition)
         if registration is None or self.broker_id not in registration.replicas:
             return None
         return registration.directory_of(self.broker_id)
 
     def registration_of(self, partition: Partition) -> PartitionRegistration | None:
-        """What the metadata says of it now."""
+        """Apply the current metadata of the partition."""
         if self._image is None:
             return None
         return self._image.topics.partition(partition.topic_id, partition.topic_partition.partition)
 
     def settle_strays(self) -> None:
-        """After the first image: logs on disk whose topic was deleted go, those of no replica of ours are set aside.
+        """After the first image: delete logs whose topic was deleted, and set aside those without a replica here.
 
         As in Kafka, a replica that was moved to other brokers while this one was down is a stray, too.
         """
@@ -339,10 +339,10 @@ class ReplicaManager:
             return f"the metadata log assigns no replica of it to broker {self.broker_id}"
         return _NOT_IN_THE_METADATA.format(existing.topic_id)
 
-    # --- finding
+    # --- lookup
 
     def leader_of(self, topic_partition: TopicPartition, current_leader_epoch: int = -1) -> Partition:
-        """The partition, if this broker leads it; raises the error that the client must see."""
+        """Return the partition, if this broker leads it; raises the error for the client."""
         partition = self.partitions.get(topic_partition)
         if partition is None:
             if self.is_known(topic_partition):
@@ -358,7 +358,7 @@ class ReplicaManager:
         return partition
 
     def replica_of(self, topic_partition: TopicPartition, current_leader_epoch: int = -1) -> Partition:
-        """The partition, if this broker has a replica of it, led here or not; raises what the client must see."""
+        """Return the partition, if this broker has a replica of it; raises the error for the client."""
         partition = self.partitions.get(topic_partition)
         if partition is None:
             return self.leader_of(topic_partition, current_leader_epoch)
@@ -366,12 +366,12 @@ class ReplicaManager:
         return partition
 
     def is_known(self, topic_partition: TopicPartition) -> bool:
-        """Whether there is such a partition, here or elsewhere."""
+        """Whether the partition exists, on this broker or another."""
         topic = None if self._image is None else self._image.topics.by_name.get(topic_partition.topic)
         return topic is not None and topic_partition.partition in topic.partitions
 
     def is_offline(self, partition: Partition) -> bool:
-        """Whether its log is, or may be, in a directory that is out of use, or its records were set aside."""
+        """Whether its log is, or may be, in an offline directory, or its records were set aside."""
         if partition.log_or_none is None and partition.topic_partition in self.logs.strays.withheld:
             return partition.leader_id in (-1, self.broker_id)
         return partition.log_or_none is None and self.logs.directories.is_offline(
@@ -409,9 +409,8 @@ class ReplicaManager:
         budget: WorkBudget,
         owner: Hashable = None,
     ) -> AppendInfo | asyncio.Task[AppendInfo]:
-        """``append`` of what a client sent. A task comes back when it takes longer than the ``budget`` of the request
-        allows, or when others wait for the partition already; it raises ApiException too. Threads are shared fairly
-        between owners.
+        """Append a client's batch. Returns a task if it takes longer than the ``budget`` of the request allows, or if
+        other appends to the partition wait; it raises ApiException too. Threads are shared fairly between owners.
         """
         partition = self.leader_of(topic_partition)
         if not partition.appends_waiting and (partition.log_or_none is not None or budget.take_new_log()):
@@ -471,7 +470,7 @@ class ReplicaManager:
             return self._write(partition, batch, now_ms)
 
     async def _open_in_turn(self, partition: Partition) -> None:
-        """One log in each turn of the loop: thousands that are written to for the first time hold up nobody else."""
+        """Create one log in each turn of the loop: many partitions with a first write do not delay the others."""
         if self._opening is None:
             self._opening = asyncio.Lock()
         async with self._opening:
@@ -480,12 +479,12 @@ class ReplicaManager:
             _ = partition.log
 
     def _check_still_led(self, partition: Partition) -> None:
-        """The metadata may have moved on while an append waited."""
+        """Check the leadership again: the metadata may have changed while an append waited."""
         if self.leader_of(partition.topic_partition) is not partition:
             raise ApiException(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _check_in_sync(self, partition: Partition, requires_all_in_sync: bool) -> None:
-        """No more replicas can be asked for than there are."""
+        """Return the required number of replicas, which is at most the number that exists."""
         if not requires_all_in_sync:
             return
         required = min(partition.log.config.min_insync_replicas, partition.replica_count)

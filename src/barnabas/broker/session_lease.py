@@ -1,15 +1,15 @@
-"""Until when this broker can't have lost what it leads to others because it was gone: a leader lease.
+"""A leader lease: the time until which no other broker can lead because this one was unreachable.
 
 The controller counts a session from when a heartbeat arrives, which is after it was sent. So a broker that was
 answered, and not as one that is fenced, is not fenced for ``broker.session.timeout.ms`` from the time of sending; the
 clocks of both need only run equally fast.
 
-An answer that comes after that time says less. The session may have ended, others may lead by now, and the very
-heartbeat that was answered may have unfenced the broker: it is not told of that. A new session begins, and the lease
-holds again when the broker has applied whatever of the metadata log was committed at the time of the answer.
+An answer that arrives after that time proves less. The session may have ended, others may lead by now, and the very
+heartbeat that was answered may have unfenced the broker, which the answer does not say. A new session begins, and the
+lease holds again when the broker has applied the metadata that was committed at the time of the answer.
 
-What a leader loses in an orderly way (a reassignment, an election of the preferred leader) is no matter of leases: a
-broker in touch with the controller hears of that from the metadata log.
+Leases do not cover leaderships that move in a controlled way (a reassignment, an election of the preferred leader): a
+broker in contact with the controller learns of those from the metadata log.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class SessionLease:
         self.session = 0
         """Number of the newest session."""
         self.until_s = -inf
-        """Before this time the lease holds."""
+        """The lease holds before this time."""
         self.on_held: Callable[[], None] | None = None
-        """Called whenever it holds for longer."""
+        """Called whenever the lease is extended."""
 
     def holds(self, now_s: float) -> bool:
         return now_s < self.until_s
@@ -58,7 +58,7 @@ class SessionLease:
         return self._caught_up_session != self.session
 
     def caught_up(self, session: int) -> None:
-        """What was committed of the metadata log when that session was known to have begun is applied here."""
+        """The metadata that was committed when that session was known to have begun is applied."""
         if session == self.session:
             self._caught_up_session = session
             self._hold()

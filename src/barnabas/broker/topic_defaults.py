@@ -1,7 +1,7 @@
 """Follows the dynamic settings of brokers in the metadata log: they are the defaults of every topic on this one.
 
-What else follows such settings is in ``server.settings.dynamic_effects``. Defaults of topics follow at once, before
-whoever changed them is answered, so that a topic that is made next has them.
+``server.settings.dynamic_effects`` applies the other dynamic settings. Defaults of topics apply before the client that
+changed them receives its answer, so that a topic created next has them.
 """
 
 from __future__ import annotations

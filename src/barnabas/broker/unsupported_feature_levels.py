@@ -1,7 +1,7 @@
-"""Says in the log when the level of a feature is raised whose APIs this broker does not serve.
+"""Logs a warning when a feature is raised whose APIs this broker does not serve.
 
-The level itself is legal: a directory may move to a Kafka that serves it. What a cluster was formatted with is not
-worth a line, only a level that was raised since this node started.
+The level itself is legal: a directory may move to a Kafka that serves it. Levels from the formatting of the cluster are
+not logged, only those that were raised since this node started.
 """
 
 from __future__ import annotations
@@ -32,4 +32,4 @@ class FeatureNotices:
             return
         for name, level in self._levels.items():
             if level > before.get(name, 0) and not self._is_served(name):
-                log.warning("%s is at level %d now, but this broker serves none of its APIs to clients", name, level)
+                log.warning("%s is now at level %d, but this broker does not serve its APIs to clients", name, level)

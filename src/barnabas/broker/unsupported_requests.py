@@ -1,7 +1,8 @@
-"""Says in the log which clients ask for what this broker does not have: transactions, groups of another protocol.
+"""Logs which clients request features that this broker lacks: transactions, groups of another protocol.
 
-The client gets an error that it takes for final. Its operator reads the node's log next: a line for each client, no
-more than a few in ten seconds, and none again for the same client within a minute.
+The client receives an error that it treats as final, and its operator reads the node's log next. Each client has a
+line,
+at most a few in ten seconds, and no second one within a minute.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class MissingFeatures:
         log.refused(
             context.client_host,
             0 if context.peer is None else context.peer.peer_port,
-            f"client {context.client_id!r} ({context.software}) of {context.principal} asks for {feature}, "
-            f"which this broker does not have: {advice}",
+            f"client {context.client_id!r} ({context.software}) of {context.principal} requests {feature}, "
+            f"which this broker does not support: {advice}",
             monotonic(),
         )

@@ -1,7 +1,7 @@
 """TaskRuntime on Spark: tasks are threads with a query each, all on one session.
 
-The event loop leaves wishes and hears events; nothing here makes it wait. Of each task there is one at a time: it is
-forgotten only after its last event was told.
+The event loop sets the desired state and receives events; it never waits here. Each task runs once at a time: it is
+removed only after its last event was reported.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class SparkTaskRuntime:
         query.begin()
 
     async def stop_tasks(self, tasks: Sequence[ConnectorTaskId]) -> None:
-        stopping = [self._tasks[each] for each in tasks if each in self._tasks]
+        stopping = [self._tasks[task_id] for task_id in tasks if task_id in self._tasks]
         for query, _ in stopping:
             query.wish(TargetState.STOPPED)
         for _, ended in stopping:
@@ -151,7 +151,7 @@ class SparkTaskRuntime:
         try:
             self._loop.call_soon_threadsafe(heard, event)
         except RuntimeError:
-            log.debug("nobody hears any more that %s", event)  # The loop has ended, and with it the worker.
+            log.debug("an event was dropped because the event loop has stopped: %s", event)
 
     def _make_sessions(self, client_properties: Mapping[str, str]) -> Sessions:
         if not self.settings.is_connect:

@@ -1,10 +1,10 @@
 """Decide what CreateAcls and DeleteAcls write. Nothing changes here: only replaying the records does that.
 
-Entries succeed or fail one by one, but what they write is one atomic batch: nobody may see half of a request, where
+Entries succeed or fail one by one, but what they write is one atomic batch: no reader may see half of a request, where
 the half that came first is an ALLOW and the half that is missing a DENY.
 
 The checks are Kafka's and no more: an operation need not make sense for the type, a host need not be an address.
-``security.authorizer.acl_warnings`` warns the caller of such rules.
+``security.authorizer.acl_warnings`` warns the caller of such ACLs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DASH_SEXTET = 62
 
 
 class AclDeletion(NamedTuple):
-    """What one filter found, or why it could not be used."""
+    """The matches of one filter, or its error."""
 
     error: ApiError
     deleted: Sequence[AclBinding] = ()
@@ -49,7 +49,7 @@ class AclControlManager:
         self._new_uuid = new_uuid
 
     def activate(self) -> None:
-        """Find out now which rules there are: with a million of them the first caller would wait for a second."""
+        """Index the ACLs now: with a million of them the first caller would wait for a second."""
         len(self._state.image.acls.ids)
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> Steps[ControllerResult[list[ApiError]]]:
@@ -74,18 +74,19 @@ class AclControlManager:
     def long_search(self, filters: Sequence[AclBindingFilter]) -> AclSearch | None:
         """What ``delete_acls`` should be given where it would take long; None where it would not."""
         acls = self._state.image.acls
-        broad = sum(not each.is_one_binding for each in filters if _filter_problem(each) is None)
+        broad = sum(not acl_filter.is_one_binding for acl_filter in filters if _filter_problem(acl_filter) is None)
         if len(acls) * broad <= _SEARCHED_AT_ONCE:
             return None
-        usable = [each for each in filters if _filter_problem(each) is None]
+        usable = [acl_filter for acl_filter in filters if _filter_problem(acl_filter) is None]
         return AclSearch(acls, usable, limit=_REMOVALS_MAX)
 
     def delete_acls(
         self, filters: Sequence[AclBindingFilter], search: AclSearch | None = None
     ) -> Steps[ControllerResult[list[AclDeletion]]]:
-        """Each filter reports all that it finds; what several find is removed once. ``search``: of the same filters.
+        """Report all matches of each filter; an ACL that several match is removed once. ``search``: of the same
+        filters.
 
-        Raises INVALID_REQUEST, and removes nothing, when there is more than fits one request.
+        Raises INVALID_REQUEST, and removes nothing, when there are more matches than fit one request.
         """
         if search is not None and search.is_too_much:
             raise _too_many()
@@ -129,7 +130,7 @@ def _too_many() -> ApiException:
 
 
 def _problem(binding: AclBinding) -> str | None:
-    """What Kafka's controller says to a rule that can't be stored; the first problem of several."""
+    """Return Kafka's error for an ACL that cannot be stored; the first problem of several."""
     if not ResourceType.TOPIC <= binding.resource_type <= ResourceType.USER:
         return f"Invalid resourceType {_name(ResourceType, binding.resource_type)}"
     if binding.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):

@@ -1,6 +1,6 @@
-"""What filters find among so many rules that others must be served meanwhile.
+"""Searches many ACLs in steps, so that other requests are served meanwhile.
 
-Found is what there is at one moment, that of ``found``: the search goes over the image that it began with, step by
+The result is that of one moment, the call of ``found``: the search goes over the image that it began with, step by
 step, and what has changed since is put right at once, which costs as much as has changed. So a decision that rests on
 it is as one that searched in no time.
 """
@@ -39,7 +39,7 @@ class AclSearch(LongAnswer):
         return next(self._steps, None) is not None
 
     def found(self, now: AclsImage) -> list[Sequence[tuple[Uuid, AclBinding]]]:
-        """For each filter what it finds in ``now``, which follows the image that was searched."""
+        """Return each filter's matches in ``now``, which follows the searched image."""
         by_id = now.by_id
         touched = list(by_id.keys_not_shared_with(self._acls.by_id))
         results: list[Sequence[tuple[Uuid, AclBinding]]] = []

@@ -1,8 +1,8 @@
-"""What a controller writes when it becomes active, before anything else.
+"""The records that a controller writes first when it becomes active.
 
-On an empty log: the bootstrap records in one transaction, so that nobody ever acts on half of them, with
+On an empty log: the bootstrap records in one transaction, so that no node ever acts on half of them, with
 the cluster's min.insync.replicas when eligible leader replicas are on (they need one value that all agree
-on). On a log that ends inside a transaction: its abort, because the controller that began it is gone; if
+on). On a log that ends inside a transaction: its abort, because the controller that began it has stopped; if
 that one was the bootstrap, it starts again. Sensitive configs that are not under the newest key are brought under it.
 """
 
@@ -36,7 +36,7 @@ def activation_records(
         state.abort_open_transaction()
         result.append([ApiMessageAndVersion(AbortTransactionRecord(reason="Controller failover"), 0)])
     if state.image.features.metadata_version is None:
-        invariant(bootstrap, "the log is empty and there are no bootstrap records: was the directory formatted?")
+        invariant(bootstrap, "the log is empty and has no bootstrap records: was the directory formatted?")
         result.append(_bootstrap_transaction(config, bootstrap))
     else:
         reencrypted = reencryption_records(state, config)

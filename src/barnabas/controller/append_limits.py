@@ -1,6 +1,6 @@
 """How much one decision may write.
 
-Atomic records must fit one batch of the metadata log. What does not fit has to be refused when it is decided:
+Atomic records must fit one batch of the metadata log. A decision that does not fit has to be refused:
 once a decision is replayed, later ones rest on it, and the log can no longer say no.
 """
 

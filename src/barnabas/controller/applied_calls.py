@@ -9,7 +9,7 @@ replays the log knows the call from it, also a controller that becomes active la
 An answer with secrets is not kept, nor one for which its batch has no room: then it is only known that the call was
 applied. The configs of created topics, by far the most of a long answer, are left out: ``restore_configs`` of
 ``controller.apis.create_topics`` makes them again from the request. Calls are forgotten when no broker tries them any
-more. What a snapshot stands for is forgotten too, by a controller that starts from it.
+more. Calls in a snapshot are forgotten too, by a controller that starts from it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _TOTAL_BYTES_MAX: Final = 16 * 1024 * 1024
 _ENTRY_BYTES: Final = 200
 
 _MARK_BYTES: Final = 64
-"""Of a mark without its body."""
+"""The size of a mark without its body."""
 
 _HEAD = Struct(">16sh")
 
@@ -73,14 +73,14 @@ class AppliedCalls:
         """The call that decisions come from at this moment."""
 
     def find(self, call_id: bytes) -> AppliedCall | None:
-        """What is known of a call that was committed."""
+        """The known state of a committed call."""
         found = self._calls.get(call_id)
         return None if found is None else found[1]
 
     # --- deciding
 
     def begin(self, call_id: bytes, api_version: int) -> None:
-        """What is decided until ``end`` comes from this call."""
+        """Decisions until ``end`` belong to this call."""
         self.deciding = (call_id, api_version)
 
     def end(self) -> None:

@@ -77,7 +77,7 @@ class BrokerDepartures:
         """The first turn. ``decide`` gives the records for a part of the partitions that have the broker in sync.
 
         ``conclude`` receives the records of the last turn, and says what is to be written then. It is called at once if
-        there is only one turn, and never when another process takes the broker's place meanwhile. ``directories``: only
+        it takes only one turn, and never when another process takes the broker's place meanwhile. ``directories``: only
         the replicas in these depart.
         """
         return self._turns.begin(_key(broker.id), self._leaves(broker, decide, conclude, directories))
@@ -137,7 +137,7 @@ class BrokerDepartures:
             self._replicas.end(departure)
 
     def _keys_on(self, broker_id: int) -> Iterator[PartitionKey]:
-        """Of the topics that the broker holds now. It keeps no image alive: freeing an old one takes long."""
+        """Walks the topics that the broker holds now, without keeping an image alive: freeing an old one takes long."""
         held = self._state.image.topics.by_broker.get(broker_id)
         for topic_id in () if held is None else in_order(held):
             topic = self._state.image.topics.by_id.get(topic_id)
@@ -168,7 +168,7 @@ class BrokerDepartures:
         for key in keys:
             del departure.came[key]
         found = self._state.image.topics.partitions_of(sorted(keys))
-        return [each for each in found if is_wanted(each[2]) and each[2].leader != NO_LEADER]
+        return [entry for entry in found if is_wanted(entry[2]) and entry[2].leader != NO_LEADER]
 
     def _is_registered(self, broker: BrokerRegistration) -> bool:
         now = self._state.image.cluster.brokers.get(broker.id)

@@ -1,8 +1,8 @@
 """Which brokers are in touch: sessions, applied offsets and what each broker should do next.
 
-This is not replicated: it says what this controller heard since it became active. A new active
+This is not replicated: it has the heartbeats that this controller received since it became active. A new active
 controller gives every unfenced broker a full session; it does not hold that session against a new
-incarnation of the broker, because it has not heard of the old one itself.
+incarnation of the broker, because it has received no heartbeat of the old one.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class BrokerHeartbeatManager:
             self._active.discard(broker_id)
 
     def grant_session(self, broker_id: int, epoch: int, now_ms: int) -> None:
-        """An unfenced broker that this controller has not heard yet gets one time-out from now."""
+        """Give an unfenced broker without a heartbeat so far one time-out from now."""
         self._contacts[broker_id] = _Contact(epoch, now_ms, False)
         self._active.add(broker_id)
 

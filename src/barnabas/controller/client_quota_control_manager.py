@@ -3,7 +3,7 @@
 An entity is a user, a client id, both together, or an IP address; the name None stands for the default. Entries of a
 request don't stand in each other's way, what one entry asks for happens altogether or not at all. Where Kafka would let
 the last or the first of two contradicting statements win, both are refused here: an entity named twice in a request, a
-type named twice in an entity. A value that is no number is refused as well, Kafka stores it.
+type named twice in an entity. NaN is refused as well; Kafka stores it.
 
 Host names are not looked up here, for that takes time; a broker that enforces the quota does it.
 """
@@ -108,11 +108,13 @@ class ClientQuotaControlManager:
 
 
 def _entity_of(entry: AlterClientQuotasRequestEntryData) -> QuotaEntity:
-    return tuple(sorted(((each.entity_type, each.entity_name) for each in entry.entity), key=lambda pair: pair[0]))
+    return tuple(
+        sorted(((component.entity_type, component.entity_name) for component in entry.entity), key=lambda pair: pair[0])
+    )
 
 
 def _keys_of(entity: QuotaEntity) -> dict[str, _Key]:
-    """The keys that the entity may have; raises if there can be no such entity."""
+    """Return the quota keys allowed for the entity; raises if the entity is invalid."""
     if not entity:
         raise _invalid("Invalid empty client quota entity")
     kinds = [kind for kind, _ in entity]

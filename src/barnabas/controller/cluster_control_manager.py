@@ -2,7 +2,7 @@
 
 A registration is refused in this order: wrong cluster id, another incarnation with a live session,
 ZooKeeper migration, directory ids that cannot be, features whose finalized level the node lacks.
-What its arrival or departure means for partitions is ``ReplicationControlManager``'s business.
+``ReplicationControlManager`` handles the effects on partitions.
 """
 
 from __future__ import annotations
@@ -65,7 +65,11 @@ class ClusterControlManager:
     def cannot_replicate(self, broker_ids: Iterable[int]) -> list[int]:
         """Those of the brokers that can hold a partition only alone."""
         brokers = self._state.image.cluster.brokers
-        return [each for each in broker_ids if each in brokers and NO_REPLICATION in brokers[each].features]
+        return [
+            broker_id
+            for broker_id in broker_ids
+            if broker_id in brokers and NO_REPLICATION in brokers[broker_id].features
+        ]
 
     def check_broker_epoch(self, broker_id: int, broker_epoch: int) -> BrokerRegistration:
         broker = self._state.image.cluster.brokers.get(broker_id)

@@ -79,9 +79,9 @@ def _validate_topic(
 
 
 def _validate_broker(resource: ConfigResource, configs: Mapping[str, str], existing: Mapping[str, str]) -> None:
-    """Types and ranges too: who calls the controller directly has not been checked by a broker.
+    """Types and ranges too: a broker has not checked a request sent directly to the controller.
 
-    What stands there already may be bad (Kafka takes it), and does not hinder a change of something else.
+    An existing value may be invalid (Kafka accepts it), and does not prevent other changes.
     """
     if resource.name:
         try:
@@ -115,7 +115,7 @@ def _limit_unknown(configs: Mapping[str, str], existing: Mapping[str, str]) -> N
     if len(unknown) > UNKNOWN_BROKER_CONFIGS_MAX and any(name not in existing for name in unknown):
         raise ApiException(
             ErrorCode.POLICY_VIOLATION,
-            f"{len(unknown)} settings would be set that no broker knows; at most {UNKNOWN_BROKER_CONFIGS_MAX} are "
+            f"{len(unknown)} unknown settings in one request; at most {UNKNOWN_BROKER_CONFIGS_MAX} are "
             "stored. Delete those that are not needed.",
         )
 
@@ -159,7 +159,7 @@ def _validate_match_pattern(pattern: str) -> None:
     try:
         compile_java(expressions[0])
     except UnsupportedExpression as error:
-        # Kafka's text for what Java refuses, too; what only we refuse needs a reason.
+        # Kafka's text for patterns that Java refuses, too; others need a reason.
         reason = f": {error}" if "not supported" in str(error) else ""
         raise ApiException(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}{reason}") from error
 

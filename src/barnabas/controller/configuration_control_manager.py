@@ -47,13 +47,14 @@ class ConfigurationControlManager:
     # What elections and creations ask
 
     def election_settings(self, topic: str) -> ElectionSettings:
-        """What holds for the topic: its own overrides, else what all topics inherit."""
+        """Return the topic's effective configs: its own overrides, else the inherited ones."""
         return self._resolver.election_settings(self._state.image.configs.of_topic(topic))
 
     def configs_of_new_topic(
         self, name: str, configs: Sequence[CreatableTopicConfig]
     ) -> tuple[dict[str, str | None], list[ApiMessageAndVersion]]:
-        """The validated configs of a topic to be created, and their records. Raises what its creator is told."""
+        """Return the validated configs of a topic to be created, and their records. Raises the error for its
+        creator."""
         if not configs:
             return {}, []
         nulls = [config.name for config in configs if config.value is None]
@@ -108,7 +109,7 @@ class ConfigurationControlManager:
         validate_only: bool = False,
         is_forwarded: bool = True,
     ) -> Steps[ControllerResult[dict[ConfigResource, ApiError]]]:
-        """Replace all that is set on each resource: what is not named is removed, unless ``legacy_alter_merges``."""
+        """Replace all configs of each resource: unnamed ones are removed, unless ``legacy_alter_merges``."""
         records: list[ApiMessageAndVersion] = []
         results: dict[ConfigResource, ApiError] = {}
         pace = Pace(decision_steps.RESOURCES_A_STEP)
@@ -202,7 +203,7 @@ class ConfigurationControlManager:
                 raise ApiException(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {broker_id} found.")
 
     def _validate_min_isr(self, resource: ConfigResource, changed: Mapping[str, str | None]) -> None:
-        """With eligible leader replicas the whole cluster must agree on min.insync.replicas."""
+        """Check min.insync.replicas: with eligible leader replicas the whole cluster must agree on it."""
         if resource.type != ConfigResourceType.BROKER or _MIN_ISR not in changed:
             return
         if not self._state.image.features.is_elr_enabled:
@@ -228,7 +229,7 @@ class ConfigurationControlManager:
 
 
 def _check_type(resource: ConfigResource) -> None:
-    """What a broker checks before it forwards; who calls the controller directly has skipped that."""
+    """Repeat a broker's checks, which a request sent directly to the controller has skipped."""
     if _known_type(resource.type) == ConfigResourceType.UNKNOWN or resource.type == ConfigResourceType.BROKER_LOGGER:
         raise ApiException(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {_type_name(resource.type)}.")
 

@@ -93,7 +93,7 @@ class ControllerConfig:
         self.delegation_token_expiry_time_ms = delegation_token_expiry_time_ms
         self.delegation_token_max_lifetime_ms = delegation_token_max_lifetime_ms
         self.delegation_token_secret_key = delegation_token_secret_key
-        """Without it there are no delegation tokens."""
+        """Without it delegation tokens are disabled."""
         self.delegation_token_max_renewers = delegation_token_max_renewers
         self.delegation_tokens_max_per_owner = delegation_tokens_max_per_owner
         self.delete_topic_enable = delete_topic_enable
@@ -109,13 +109,13 @@ class ControllerConfig:
         self.mutation_quota_window_s = mutation_quota_window_s
         self.remote_storage_system_enable = remote_storage_system_enable
         self.served: Mapping[ApiKey, tuple[int, int]] = served or {}
-        """What the controller's listeners serve to others: what ApiVersions says there."""
+        """The API versions that the controller's listeners advertise."""
         self.static_configs: Mapping[str, str] = static_configs or {}
         self.supported_features = supported_features
         self.create_topic_policy = create_topic_policy
         """Without it every topic may be made; likewise the other."""
         self.alter_config_policy = alter_config_policy
         self.config_cipher = config_cipher
-        """Encrypts sensitive configs in the log; without it they stand there in clear."""
+        """Encrypts sensitive configs in the log; without it they are stored in clear text."""
         self.protect_access_audit = protect_access_audit
         """Whether the topic of the access audit may not be deleted."""

@@ -1,4 +1,4 @@
-"""What a decision gives: the records to write and the answer for when they are committed."""
+"""The result of a decision: the records to write, and the answer to send once they are committed."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ class ControllerResult(Generic[T]):
         return ControllerResult(self.records, response, is_atomic=self.is_atomic)
 
     def without_records(self) -> ControllerResult[T]:
-        """The same answer, nothing written: what validate-only asks for."""
+        """Return the same answer without records, for validate-only requests."""
         return ControllerResult((), self.response, is_atomic=self.is_atomic)

@@ -1,4 +1,4 @@
-"""What a controller knows: the committed image, and the image that its own appended records lead to.
+"""The state of a controller: the committed image, and the image that its own appended records lead to.
 
 Only replaying records makes an image. A standby replays what is committed. The active controller also
 replays its own decisions as soon as it has made them, onto a second image that runs ahead of the committed
@@ -39,7 +39,7 @@ class _Ahead:
 
 
 class ControllerState:
-    """``image`` is what decisions read; ``committed`` is what may be told to others."""
+    """Decisions read ``image``; answers show only ``committed``."""
 
     def __init__(self) -> None:
         self.committed = MetadataImage.EMPTY
@@ -94,7 +94,7 @@ class ControllerState:
                 ahead.last_offset += offset_change
 
     def handle_commit_of_own(self, batches: Iterable[CommittedBatch]) -> None:
-        """The active controller: what is committed was decided and replayed here."""
+        """Commit on the active controller, which decided and replayed the records."""
         for batch in batches:
             self._remember_registrations(batch)
             provenance = MetadataProvenance(batch.last_offset, batch.epoch, batch.append_time_ms)
@@ -154,7 +154,7 @@ class ControllerState:
         self.registration_offsets = dict.fromkeys(image.cluster.brokers, end)
 
     def revert(self) -> None:
-        """Drop what is not committed: it will never be, or somebody else's log will say so."""
+        """Drop uncommitted state: if it is committed after all, another controller's log delivers it."""
         self._ahead.clear()
         self.image = self.committed
 
@@ -163,7 +163,7 @@ class ControllerState:
         self.transaction = TransactionState()
 
     def _apply(self, provenance: MetadataProvenance) -> None:
-        """What a transaction holds back is not in the delta, so one that is open does no harm."""
+        """An open transaction is harmless: its records are not in the delta."""
         self.committed = self.image = self._delta.apply(provenance)
         self._delta = MetadataDelta(self.committed)
 

@@ -22,7 +22,8 @@ def validate_cordoned_log_dirs(
     version: MetadataVersion,
     is_forwarded: bool,
 ) -> None:
-    """Only the broker knows its directories: who asks the controller may take some from the list, not add any."""
+    """Only the broker knows its directories: a caller of the controller may remove entries from the list, not add
+    any."""
     if resource.type != ConfigResourceType.BROKER or _NAME not in changed:
         return
     if not version.is_cordoned_log_dirs_supported:

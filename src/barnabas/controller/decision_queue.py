@@ -16,7 +16,7 @@ from barnabas.controller.decision_steps import Steps
 __all__ = ["Decision", "DecisionQueue"]
 
 DECISIONS_A_TICK: Final = 8
-"""Of those that waited. Small decisions take up to a millisecond."""
+"""How many waiting decisions run per turn. Small decisions take up to a millisecond."""
 
 _DONE: Final = object()
 

@@ -1,8 +1,8 @@
 """Decisions that are too long to be made at once, made in turns.
 
 A decision in turns is a generator. Each result that it yields is a decision of its own, and any of them may be the last
-that is ever committed: what it leaves must be a state that can be. The generator returns the last result, with the
-answer. What others decide between two turns is seen by the next one.
+that is ever committed: the state after it must be valid. The generator returns the last result, with the
+answer. The next turn sees decisions made between two turns.
 
 One turn after another is taken, of each of them in turn, until a tick of the controller has done enough.
 Nothing of this is replicated: a controller that is deposed forgets it.

@@ -1,7 +1,7 @@
 """Delegation tokens on the active controller: made, renewed, expired, and removed once they are expired.
 
 Times are milliseconds since the epoch, handed in. Every decision checks in Kafka's order: whether tokens are enabled
-here at all, whether the metadata.version has them, whether there is such a token, whether it is expired, whether the
+here at all, whether the metadata.version has them, whether the token exists, whether it is expired, whether the
 caller is its owner or a renewer. Who may call at all (the channel, CreateTokens for others) is the API's business.
 """
 
@@ -61,7 +61,7 @@ class DelegationTokenControlManager:
         max_lifetime_ms: int,
         now_ms: int,
     ) -> ControllerResult[CreatedToken]:
-        """``max_lifetime_ms`` below 1 asks for the longest there is; more than that is not given."""
+        """``max_lifetime_ms`` below 1 requests the longest lifetime; longer ones are reduced to it."""
         hmacs = self._check_enabled()
         if any(renewer.type != _USER for renewer in renewers):
             raise ApiException(ErrorCode.INVALID_PRINCIPAL_TYPE)

@@ -12,7 +12,7 @@ __all__ = ["ElectionCounts"]
 
 
 class ElectionCounts:
-    """Of this process while it was the active controller."""
+    """Elections by this process while it was the active controller."""
 
     def __init__(self) -> None:
         self.unclean = 0

@@ -1,8 +1,8 @@
 """Envelope: a broker passes a client's request on, with the client's principal and address (KIP-590).
 
-What is wrong is answered in this order, and the client's request takes effect only when nothing is: the sender lacks
+Errors are checked in this order, and the client's request takes effect only without any: the sender lacks
 CLUSTER_ACTION (31); the principal can't be read (97); the address is none (42); the header inside can't be read or
-names an API that there is not (35); the API is not one that brokers pass on, Envelope itself among them (42); its
+names an unknown API (35); brokers do not forward the API, Envelope itself among them (42); its
 version is not served here, or its body can't be read (35). Bytes behind the body are left alone, as Kafka does.
 """
 
@@ -39,7 +39,7 @@ _HEADER_TAGS_MAX = 64
 
 
 class ForwardedRequest(NamedTuple):
-    """What was in an envelope. The context is the client's, on the channel of the broker."""
+    """The content of an envelope. The context is the client's, on the channel of the broker."""
 
     handler: ApiHandler
     request: Message
@@ -63,7 +63,7 @@ def open_envelope(
 ) -> ForwardedRequest:
     """``access`` is the broker's. Raises ApiException with the error of the envelope.
 
-    ``deserialize`` raises ValueError for bytes that are no principal.
+    ``deserialize`` raises ValueError for bytes that are not a principal.
     """
     access.require_on_cluster(AclOperation.CLUSTER_ACTION)
     broker = access.context
@@ -108,7 +108,7 @@ def _read_header(data: bytes, handlers: HandlerTable) -> _Header:
     try:
         api_key = ApiKey(key)
     except ValueError:
-        raise _unreadable(f"there is no API with key {key}") from None
+        raise _unreadable(f"no API has the key {key}") from None
     info = API_TABLE[api_key]
     if info.forwardable:
         low, high = handlers.served.get(api_key, (0, -1))

@@ -50,7 +50,7 @@ class UpgradeType(IntEnum):
 
 
 class FeatureControlManager:
-    """``kraft_version`` is set by whoever follows the quorum's control records."""
+    """``kraft_version`` is set by the follower of the quorum's control records."""
 
     def __init__(
         self,

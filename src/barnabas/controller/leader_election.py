@@ -1,4 +1,4 @@
-"""ElectLeaders: somebody asks for the preferred leaders, or for any leader of partitions that have none."""
+"""ElectLeaders: elects preferred leaders on request, or any leader of partitions without one."""
 
 from __future__ import annotations
 

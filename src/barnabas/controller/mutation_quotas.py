@@ -2,7 +2,7 @@
 
 One token for each partition that is created or deleted. A request may overdraw the bucket, then the next one has to
 wait: newer versions of an API are refused with THROTTLING_QUOTA_EXCEEDED; older ones don't know that error and get what
-they ask for. Both are told how long to wait. Quotas are those of the committed image.
+they request. Both receive the time to wait. Quotas are those of the committed image.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BUCKETS_MAX: Final = 10_000
 
 
 class MutationAllowance:
-    """What one request may use."""
+    """The quota that one request may use."""
 
     __slots__ = ("_bucket", "_is_strict", "_limit", "_on_refusal", "_was_refused")
 
@@ -46,7 +46,7 @@ class MutationAllowance:
         self._was_refused = False
 
     def use(self, partitions: int) -> None:
-        """Raises THROTTLING_QUOTA_EXCEEDED when the bucket is overdrawn and the client can be told so."""
+        """Raises THROTTLING_QUOTA_EXCEEDED when the bucket is overdrawn and the client understands that error."""
         bucket = self._bucket
         if bucket is None:
             return

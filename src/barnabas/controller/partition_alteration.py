@@ -1,4 +1,4 @@
-"""What brokers say about the partitions that they hold: the leader its ISR, every replica its directory."""
+"""Applies reports of brokers about their partitions: ISRs from leaders, directories from all replicas."""
 
 from __future__ import annotations
 

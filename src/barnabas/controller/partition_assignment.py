@@ -1,4 +1,4 @@
-"""From chosen replicas to a new partition, and the checks of replicas that a caller chose."""
+"""Builds new partitions from chosen replicas, and checks replicas that a caller chose."""
 
 from __future__ import annotations
 

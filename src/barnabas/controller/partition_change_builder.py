@@ -1,8 +1,8 @@
-"""Works out what one PartitionChangeRecord must say: the leader, the ISR and, with ELR, who else may lead.
+"""Builds one PartitionChangeRecord: the leader, the ISR and, with ELR, the other eligible leaders.
 
 Eligible leader replicas (KIP-966): while a partition has fewer in-sync replicas than min.insync.replicas,
 those that left are remembered as ELR. Each of them has all committed data, so one may lead when the ISR is
-empty, and only then. ``last_known_elr`` remembers the last leader of a partition that lost everybody: when
+empty, and only then. ``last_known_elr`` remembers the last leader of a partition that lost all replicas: when
 ELR is empty, electing that one may lose data but is the best choice left, so it counts as unclean.
 """
 
@@ -27,15 +27,15 @@ __all__ = ["Election", "PartitionChangeBuilder"]
 
 class Election(Enum):
     PREFERRED = "preferred"
-    """The first replica if it can; else whoever can."""
+    """The first replica if it can lead; else any replica that can."""
     ONLINE = "online"
     """The present leader if it can; else the first who can."""
     UNCLEAN = "unclean"
-    """As ONLINE, and if nobody can, the first live replica, in sync or not."""
+    """As ONLINE, and if no replica can lead, the first live one, in sync or not."""
 
 
 class PartitionChangeBuilder:
-    """Set the targets, then ``build``. What is not set stays as it is."""
+    """Set the targets, then ``build``. Fields without a target stay unchanged."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class PartitionChangeBuilder:
         if self.election == Election.PREFERRED and self.target_replicas:
             order = [self.target_replicas[0], present, *self.target_replicas[1:]]
         candidates = self.target_isr
-        if not candidates:  # Also when ELR was turned off since: nobody has written anything without them.
+        if not candidates:  # Also when ELR was turned off since: no leader has written anything without them.
             candidates = [r for r in self._target_elr if r in self.target_replicas]
         for replica in order:
             if replica in candidates and self._is_acceptable_leader(replica):

@@ -1,4 +1,4 @@
-"""What the arrival or departure of a broker means for the partitions that it holds."""
+"""Changes partitions when one of their brokers arrives or departs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_BROKER = -1
 
 
 class _Rules(NamedTuple):
-    """What holds for the partitions of a topic, as long as these values are those of the image."""
+    """The election settings of a topic, valid as long as these values are those of the image."""
 
     topic: TopicImage
     configs: ConfigsImage
@@ -59,14 +59,14 @@ class PartitionElection:
     def directories_are_lost(
         self, broker_id: int, directories: Collection[Uuid], partitions: Iterable[PartitionOf]
     ) -> list[ApiMessageAndVersion]:
-        """Some of its log directories failed: what lies in them can neither lead nor be in sync there."""
+        """Handle failed log directories: replicas in them can neither lead nor be in sync."""
         lost = [found for found in partitions if found[2].directory_of(broker_id) in directories]
         return self._update(lost, to_remove=broker_id)
 
     def broker_arrives(self, broker_id: int, partitions: Iterable[PartitionOf]) -> list[ApiMessageAndVersion]:
         """It is unfenced: partitions without a leader may have one now, also others than its own.
 
-        What was in their way may have gone since they lost their leader: settings change without an election.
+        An election may be possible now: settings change without an election.
         """
         return self._update(partitions, to_add=broker_id)
 
@@ -97,7 +97,7 @@ class PartitionElection:
         may_be_unclean: bool = False,
         moved: Mapping[int, Uuid] = MappingProxyType({}),
     ) -> PartitionChangeBuilder:
-        """``may_be_unclean``: an unclean election, if the topic's settings allow one, where there is no other way.
+        """``may_be_unclean``: an unclean election, if the topic's settings allow one, if no other is possible.
 
         ``moved``: the directories of replicas that this change moves.
         """

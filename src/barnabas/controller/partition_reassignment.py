@@ -29,7 +29,7 @@ from barnabas.metadata.image.topics import TopicImage
 __all__ = ["PartitionReassignment"]
 
 Targets = Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]]
-"""By topic the partitions with the replicas that they shall have; None goes back to those from before."""
+"""Reassign partitions, given by topic with their new replicas; None restores the earlier ones."""
 
 
 class PartitionReassignment:
@@ -73,7 +73,7 @@ class PartitionReassignment:
         return ControllerResult(records, outcomes, is_atomic=False)
 
     def listed(self, wanted: Sequence[tuple[str, Sequence[int]]] | None) -> ReassignmentListing:
-        """What is being reassigned of that; None asks for all."""
+        """Return the reassignments of those partitions; None selects all."""
         listing = ReassignmentListing(self._state.committed.topics, wanted)
         while listing.advance():
             pass

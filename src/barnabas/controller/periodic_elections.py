@@ -68,7 +68,7 @@ class PeriodicElections:
         self._preferred.next_ms = self._unclean.next_ms = None
 
     def next_ms(self) -> int | None:
-        due = [each.next_ms for each in (self._preferred, self._unclean) if each.next_ms is not None]
+        due = [election.next_ms for election in (self._preferred, self._unclean) if election.next_ms is not None]
         return min(due) if due else None
 
     def due(self, now_ms: int) -> Iterator[Callable[[], ControllerResult[None]]]:

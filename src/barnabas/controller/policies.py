@@ -127,7 +127,7 @@ Question = AlterConfigQuestion | CreateTopicQuestion
 
 
 class PolicySession:
-    """The questions of one request, with the answers that are known: None, or what the caller is to be told."""
+    """The questions of one request, with the answers that are known: None, or the error for the caller."""
 
     def __init__(self) -> None:
         self._verdicts: dict[object, ApiException | None] = {}
@@ -158,13 +158,13 @@ class PolicySession:
         return list(self._open.values())
 
     def answer(self, verdicts: Sequence[ApiException | None]) -> None:
-        """In the order of ``open_questions``, of which none is open afterwards."""
+        """Set the answers, in the order of ``open_questions``; afterwards no question is open."""
         self._verdicts.update(zip(self._open, verdicts, strict=True))
         self._open = {}
 
 
 class PolicyGate:
-    """What the controller asks. It has an answer only while somebody has opened it with a session."""
+    """The port that the controller asks. It answers only while a session is open."""
 
     def __init__(self) -> None:
         self.session: PolicySession | None = None

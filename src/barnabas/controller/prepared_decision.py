@@ -44,7 +44,7 @@ class _Preparation(LongAnswer, Generic[P]):
 
 
 def prepared(steps: Steps[P], submit: Callable[[P], Deferred[T]]) -> Deferred[T] | PreparedDecision[T]:
-    """Look something up in ``steps`` and submit the decision with the result: at once where there is only one step.
+    """Look something up in ``steps`` and submit the decision with the result: at once if it takes only one step.
 
     A request may name thousands of topics. Who may do what with them takes long to find out, and nothing is decided by
     it, so that other decisions need not wait for it.

@@ -14,7 +14,7 @@ How the driver (``server``) uses it:
   last step only what reads is answered; other decisions wait (``decision_queue``).
 * ``tick`` is called at ``next_tick_ms`` or later: it expires broker sessions and writes NoOps.
 
-Why an answer can rest on what is not committed yet, and never leaks it, is told in ``controller_state``.
+``controller_state`` explains why an answer can rest on uncommitted state without leaking it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ __all__ = ["Append", "QuorumController"]
 T = TypeVar("T")
 
 RECORDS_A_TICK: Final = 100
-"""Of turns: after so many, other callers of the event loop come first."""
+"""Turns after which other callers of the event loop run first."""
 
 
 def _not_in_a_quorum(request: DescribeQuorumRequest, version: int) -> DescribeQuorumResponse:
@@ -96,8 +96,8 @@ class QuorumController:
         describe_quorum: Callable[[DescribeQuorumRequest, int], DescribeQuorumResponse] = _not_in_a_quorum,
         upgrade_quorum: Callable[[int, bool], None] = quorum_cannot_be_upgraded,
     ) -> None:
-        """``random_int(n)`` draws from 0..n-1. ``on_appends`` tells that ``take_appends`` has something now;
-        ``on_fault`` hears of errors of ours that a caller only sees as UNKNOWN_SERVER_ERROR. ``describe_quorum`` asks
+        """``random_int(n)`` draws from 0..n-1. ``on_appends`` is called when ``take_appends`` has records;
+        ``on_fault`` receives internal errors that a caller only sees as UNKNOWN_SERVER_ERROR. ``describe_quorum`` asks
         this node's replica of the metadata log, in a version of the API; ``upgrade_quorum`` raises its kraft.version to
         a level, or only says whether it could."""
         self.config = config
@@ -174,7 +174,7 @@ class QuorumController:
         self.state.load_snapshot(image)
 
     def handle_leader_change(self, leader_id: int) -> None:
-        """Who leads now (-1: nobody known), for the message of a NOT_CONTROLLER answer."""
+        """Return the current leader (-1: unknown), for the message of a NOT_CONTROLLER answer."""
         self.leader_id = leader_id
 
     def activate(self, epoch: int, next_write_offset: int) -> None:
@@ -193,7 +193,7 @@ class QuorumController:
             whole(self._append(ControllerResult(records, None), lambda: None))
 
     def deactivate(self) -> None:
-        """Lose what was not committed; who waited for it is told to look for the new controller."""
+        """Drop uncommitted state; callers that wait for it are referred to the new controller."""
         if not self.is_active:
             return
         self._epoch = None
@@ -272,7 +272,7 @@ class QuorumController:
             result = yield from steps
             yield from self._answer_when_committed(result, deferred, answer_error)
         except ApiException as error:
-            # "There is no such token" may rest on a removal that is still in flight.
+            # "No such token exists" may rest on a removal that is still in flight.
             whole(self._answer_when_committed(ControllerResult((), answer_error(error)), deferred, answer_error))
         except _WouldWrite:
             raise
@@ -281,7 +281,7 @@ class QuorumController:
             deferred.complete(answer_error(ApiException(ErrorCode.UNKNOWN_SERVER_ERROR)))
 
     def _callers_context(self) -> Callable[[], AbstractContextManager[object]]:
-        """What holds for the caller at this moment, to be restored for each step of its decision."""
+        """The caller's context, restored for each step of its decision."""
         call = self.calls.deciding
         gates = {gate for gate in (self.config.create_topic_policy, self.config.alter_config_policy) if gate}
         sessions = [(gate, gate.session) for gate in gates if gate.session is not None]
@@ -299,7 +299,7 @@ class QuorumController:
     def submit_in_turns(self, turns: Turns[T], answer_error: Callable[[ApiException], T]) -> Deferred[T]:
         """Decide in turns, the first of them now, and answer when the last is committed.
 
-        What fails in a later turn leaves what the turns before it decided.
+        A failure in a later turn keeps the decisions of earlier turns.
         """
         deferred: Deferred[T] = Deferred()
         if not self.is_active:
@@ -375,7 +375,7 @@ class QuorumController:
             self._next_write_offset += base_offset - expected
 
     def _append(self, result: ControllerResult[Any], committed: Callable[[], None]) -> Steps[None]:
-        """Raises InvariantViolated, with nothing changed, if the records cannot follow what is there."""
+        """Raises InvariantViolated, with nothing changed, if the records cannot follow the current state."""
         records = result.records
         values = yield from encoded(records)
         image = yield from self.state.replayed_in_steps(records)
@@ -426,7 +426,7 @@ class QuorumController:
         return self._decisions.is_busy
 
     def take_step(self) -> None:
-        """Of the decision under way; or begin decisions that waited, until enough is decided to let others come."""
+        """Run turns of the current decision, or begin waiting ones, until it is time to let others run."""
         decided_before = self._next_write_offset
         self._decisions.advance(lambda: self._next_write_offset - decided_before >= RECORDS_A_TICK)
 
@@ -447,7 +447,7 @@ class QuorumController:
             self.submit(lambda: ControllerResult((ApiMessageAndVersion(NoOpRecord(), 0),), None), _ignore)
 
     def next_tick_ms(self) -> int | None:
-        """When ``tick`` has something to do; None while there is nothing to wait for."""
+        """When ``tick`` has something to do; None while nothing is scheduled."""
         if not self.is_active:
             return None
         if self.replication.turns or self._decisions.is_busy:
@@ -466,7 +466,7 @@ class QuorumController:
         return self._clock.monotonic_ms()
 
     def wall_clock_ms(self) -> int:
-        """What time it is for those who read it in a record or an answer."""
+        """Return the wall-clock time for records and answers."""
         return self._clock.now_ms()
 
     @property

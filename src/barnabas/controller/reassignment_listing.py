@@ -25,7 +25,7 @@ LOOKS_A_STEP: Final = 1_000
 
 
 class ReassignmentListing(LongAnswer):
-    """``topics`` is the answer when ``advance`` has returned False; topics with nothing to tell are not in it."""
+    """``topics`` is the answer when ``advance`` has returned False; it omits topics without reassignments."""
 
     __slots__ = ("_image", "_steps", "topics")
 

@@ -1,7 +1,7 @@
 """Chooses brokers for the replicas of new partitions.
 
 The goals, the first being the strongest: every leader (the first replica) on an unfenced broker; unfenced
-brokers before fenced ones; the replicas of a partition on as many racks as there are; leaders, and then the
+brokers before fenced ones; the replicas of a partition on as many racks as possible; leaders, and then the
 other replicas, spread evenly. A broker without a rack belongs to one rack without name.
 
 Leaders go round all unfenced brokers, changing the rack with each step. The other replicas come from the
@@ -21,7 +21,7 @@ from barnabas.metadata.image.cluster import BrokerRegistration
 __all__ = ["place_replicas"]
 
 _ALWAYS_THE_SAME_PAIRS = 2
-"""With one replica beside the leader a round of leaders is a round of the others, too: they would meet for ever."""
+"""Shift the others: with one replica beside the leader the same brokers would otherwise always be paired."""
 
 
 class _Ring:
@@ -99,7 +99,7 @@ def _in_another_order(by_rack: Mapping[str, _Ring], random_int: Callable[[int], 
 
 
 def _across_racks(racks: Mapping[str, Sequence[int]]) -> list[tuple[str, int]]:
-    """Every broker with its rack, neighbours on different racks as long as there are several."""
+    """Return every broker with its rack, neighbours on different racks while several are left."""
     depth = max(map(len, racks.values()))
     return [(rack, racks[rack][level]) for level in range(depth) for rack in sorted(racks) if level < len(racks[rack])]
 

@@ -212,7 +212,7 @@ class ReplicationControlManager:
         return ControllerResult(records, reply, is_atomic=False)
 
     def changes_nothing(self, request: BrokerHeartbeatRequest) -> bool:
-        """Whether the heartbeat only says that a broker is still there, or comes from a process that has no say."""
+        """Whether the heartbeat changes nothing, or comes from a process that was replaced."""
         broker = self._state.image.cluster.brokers.get(request.broker_id)
         if broker is None or broker.epoch != request.broker_epoch:
             return True
@@ -242,7 +242,7 @@ class ReplicationControlManager:
         return ControllerResult(records, None, is_atomic=False)
 
     def _moves_of_shutdown(self, broker: BrokerRegistration) -> Sequence[ApiMessageAndVersion]:
-        """What it leads moves, and it leaves every ISR: at once, or in turns of which this is the first."""
+        """Move its leaderships, and remove it from every ISR: at once, or in turns of which this is the first."""
 
         def moved(records: list[ApiMessageAndVersion]) -> ControllerResult[None]:
             self._has_left.add(broker.id)
@@ -272,7 +272,7 @@ class ReplicationControlManager:
     def _directory_records(
         self, broker: BrokerRegistration, request: BrokerHeartbeatRequest
     ) -> list[ApiMessageAndVersion]:
-        """What the broker says of its directories, where it differs from what is registered."""
+        """Return the broker's directories, if they differ from the registered ones."""
         version = self._state.image.features.metadata_version_or_throw()
         records: list[ApiMessageAndVersion] = []
         if version.is_directory_assignment_supported and request.offline_log_dirs:
@@ -307,7 +307,7 @@ def _change(
     log_dirs: list[Uuid] | None = None,
     cordoned_log_dirs: list[Uuid] | None = None,
 ) -> ApiMessageAndVersion:
-    """At the lowest version that can carry the change."""
+    """Build the record at the lowest version that can carry the change."""
     record = BrokerRegistrationChangeRecord(
         broker_id=broker.id,
         broker_epoch=broker.epoch,

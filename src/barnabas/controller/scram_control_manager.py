@@ -1,7 +1,7 @@
 """SCRAM credentials on the active controller.
 
 One request may name a user once, whatever the mechanism, as in Kafka: a user that is named twice gets an error and no
-change. Users don't stand in each other's way. What is written has the keys that a server needs; the salted password
+change. Changes of different users are independent. The records have the keys that a server needs; the salted password
 that they are derived from is not kept.
 """
 
@@ -51,8 +51,14 @@ class ScramControlManager:
         records: dict[str, ApiMessageAndVersion] = {}
         errors: dict[str, ApiError] = {}
         changes: list[_Change] = [
-            *((each.name, self._problem_of_deletion(each), partial(_removal, each)) for each in request.deletions),
-            *((each.name, self._problem_of_upsertion(each), partial(_credential, each)) for each in request.upsertions),
+            *(
+                (deletion.name, self._problem_of_deletion(deletion), partial(_removal, deletion))
+                for deletion in request.deletions
+            ),
+            *(
+                (upsertion.name, self._problem_of_upsertion(upsertion), partial(_credential, upsertion))
+                for upsertion in request.upsertions
+            ),
         ]
         for name, problem, make_record in changes:
             if name in errors:

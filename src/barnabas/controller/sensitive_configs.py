@@ -42,7 +42,7 @@ class ConfigEncryption:
         self._config = config
 
     def current(self, resource: ConfigResource) -> Mapping[str, str]:
-        """What is set on the resource, in clear."""
+        """Return the configs of the resource, in clear text."""
         stored = self._state.image.configs.of(resource)
         cipher = self._config.config_cipher
         if cipher is None:
@@ -95,10 +95,11 @@ def check_can_read_configs(configs: ConfigsImage, who: str, features: Collection
 
 
 def reencryption_records(state: ControllerState, config: ControllerConfig) -> list[ApiMessageAndVersion]:
-    """What brings every sensitive value under the newest key; nothing while a node could not read it, or without keys.
+    """Return the records that encrypt every sensitive value with the newest key; none while a node could not read it,
+    or without keys.
 
     The active controller writes them when it becomes active, so that a key that was put in front takes over with the
-    next restart, and values that were set before there were keys are encrypted then.
+    next restart, and values that were set without keys are encrypted then.
     """
     cipher = config.config_cipher
     if cipher is None or _incapable_node(state, own_id=config.node_id) is not None:

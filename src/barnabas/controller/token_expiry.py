@@ -1,6 +1,6 @@
 """RenewDelegationToken and ExpireDelegationToken alike: another time of expiry for a token, or why not.
 
-No right is asked for, but the caller must own the token or be a renewer of it.
+The operation requires no permission, but the caller must own the token or be its renewer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def change_expiry(
     response_type: type[R],
     change: Callable[[int], ControllerResult[int]],
 ) -> Deferred[R]:
-    """``change`` is told the time in ms and gives the token's new one."""
+    """``change`` receives the time in ms and returns the token's new expiry time."""
 
     def decide() -> ControllerResult[R]:
         check_caller(context)

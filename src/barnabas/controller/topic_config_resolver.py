@@ -1,4 +1,4 @@
-"""What a topic's settings amount to, as the controller sees them.
+"""Resolves the effective configs of a topic, as the controller sees them.
 
 An override of the topic, else a dynamic setting of this node as a broker, else one of all brokers, else
 this node's file, else the built-in default. Brokers resolve with their own files, so a broker whose file
@@ -36,7 +36,7 @@ class ElectionSettings(NamedTuple):
 
 
 class TopicConfigResolver:
-    """What topics inherit is computed once per state of the brokers' configs, not once per topic."""
+    """The inherited configs are computed once per state of the brokers' configs, not once per topic."""
 
     def __init__(self, state: ControllerState, config: ControllerConfig) -> None:
         self._state = state
@@ -49,7 +49,7 @@ class TopicConfigResolver:
         self._inherited_election = ElectionSettings(1, False)
 
     def default_texts(self) -> Mapping[str, str]:
-        """What a topic without overrides gets, by topic setting."""
+        """Return the configs of a topic without overrides, by name."""
         self._refresh()
         return self._texts
 

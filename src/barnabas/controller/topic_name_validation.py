@@ -21,7 +21,7 @@ def validate_topic_name(name: str) -> None:
 
 
 def validate_new_topic_name(name: str, topics: TopicsImage) -> None:
-    """Also refuse a name that a metric could not tell from an existing topic's."""
+    """Also refuse a name that collides with an existing topic's in metrics."""
     validate_topic_name(name)
     for other in topics.names_colliding_with(name):
         if other != name:

@@ -18,7 +18,7 @@ from barnabas.protocol.record_batch import NO_PRODUCER_ID, BatchView, iter_batch
 __all__ = ["CoordinatorLoader", "LogReader"]
 
 STEP_BYTES = 262_144
-"""How much is read in one step: some milliseconds of work, during which nobody else is served."""
+"""The bytes read in one step: some milliseconds of work, during which no other request is served."""
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +43,9 @@ class LogReader(Protocol):
 
 
 class CoordinatorLoader(Generic[S]):
-    """``step`` until it says that it is done; not before the high watermark is at ``awaited_offset``, if there is one.
+    """``step`` until it is done, but not before the high watermark has reached ``awaited_offset``, if given.
 
-    What a leader before this one wrote may not be committed yet. It is shown to nobody before it is.
+    Records of an earlier leader may not be committed yet. No client sees them before that.
     """
 
     def __init__(

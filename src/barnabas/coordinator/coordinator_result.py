@@ -1,4 +1,4 @@
-"""What a decision produces: records to append, the answer to give once they are committed, and what follows.
+"""The result of a decision: records to append, the answer to give once they are committed, and what follows.
 
 The caller appends the records in one batch, waits until the high watermark has passed them, replays them and then
 gives the answer. Without records the answer is given at once.
@@ -84,4 +84,4 @@ class CoordinatorResult(Generic[T]):
 
 
 TimerAction = Callable[[int], CoordinatorResult[None]]
-"""What a coordinator decides when one of its deadlines has come, given the time."""
+"""Decides what to do at a deadline, given the time."""

@@ -26,7 +26,7 @@ __all__ = ["CoordinatorRuntime", "CoordinatorShard", "PartitionWriter"]
 log = logging.getLogger(__name__)
 
 _RECORDS_PER_BATCH = 2_000
-"""Of records that need not stay together, such as the tombstones of what has expired."""
+"""The size of batches whose records need not stay together, such as tombstones of expired entries."""
 
 
 class PartitionWriter(Protocol):
@@ -41,7 +41,7 @@ class PartitionWriter(Protocol):
 
 
 class CoordinatorShard(Protocol):
-    """What the runtime needs of one partition's coordinator."""
+    """The port to the coordinator of one partition."""
 
     @property
     def timers(self) -> TimerQueue[TimerAction]: ...
@@ -68,7 +68,7 @@ class ShardState(Enum):
 
 
 class _PendingWrite:
-    """A batch that is appended and not committed yet, and who is to hear of its fate."""
+    """An appended, uncommitted batch, and the answer that waits for it."""
 
     __slots__ = ("answer", "base_offset", "deadline_ms", "fail", "next_offset", "on_commit", "on_error", "records")
 
@@ -77,7 +77,7 @@ class _PendingWrite:
         self.next_offset = base_offset + sum(record.count for record in records)
         self.records = records
         self.deadline_ms: int | None = deadline_ms
-        """None when it has passed: the records are still replayed once they are committed, but nobody waits."""
+        """None after it has passed: the records are still replayed once committed, but no caller waits."""
         self.on_commit: Callable[[int], CoordinatorResult[None] | None] | None = None
         self.on_error: Callable[[ErrorCode, int], CoordinatorResult[None] | None] | None = None
         self.answer: Callable[[], None] = _ignore
@@ -117,7 +117,8 @@ class CoordinatorRuntime(Generic[S]):
         compression: Compression = Compression.NONE,
         commit_timeout_ms: int = 5_000,
     ) -> None:
-        """``commit_timeout_ms``: how long a write may wait for the high watermark before its caller hears an error."""
+        """``commit_timeout_ms``: how long a write may wait for the high watermark before its caller receives an
+        error."""
         self._writer = writer
         self._commit_timeout_ms = commit_timeout_ms
         self._new_shard = new_shard
@@ -188,7 +189,7 @@ class CoordinatorRuntime(Generic[S]):
     # -- reading
 
     def shard(self, partition: int) -> S:
-        """The shard, ready to be asked; ApiException when it is not."""
+        """Return the loaded shard; ApiException if it is not loaded."""
         return self._active(partition).shard
 
     def _active(self, partition: int) -> _Context[S]:
@@ -233,7 +234,7 @@ class CoordinatorRuntime(Generic[S]):
         self._append(context, result, now_ms, give_answer, fail)
 
     def write_quietly(self, partition: int, decide: Callable[[S], CoordinatorResult[Any]], *, now_ms: int) -> None:
-        """A write of the coordinator's own that nobody waits for."""
+        """Perform a write of the coordinator's own, for which no caller waits."""
         try:
             context = self._active(partition)
             self._append(context, decide(context.shard), now_ms, _ignore, _log_failure)
@@ -353,7 +354,8 @@ class CoordinatorRuntime(Generic[S]):
         self._next_deadline_ms = min(self._deadlines(), default=None)
 
     def _give_up_late(self, context: _Context[S], now_ms: int) -> None:
-        """Answer who has waited too long for the high watermark. What was written stays, and may yet be committed."""
+        """Answer callers that have waited too long for the high watermark. Their records stay, and may yet be
+        committed."""
         for write in list(context.pending):
             if write.deadline_ms is None:
                 continue
@@ -371,7 +373,7 @@ class CoordinatorRuntime(Generic[S]):
                 deadline = context.shard.timers.next_deadline_ms()
                 if deadline is not None:
                     yield deadline
-                waiting = next((each.deadline_ms for each in context.pending if each.deadline_ms is not None), None)
+                waiting = next((batch.deadline_ms for batch in context.pending if batch.deadline_ms is not None), None)
                 if waiting is not None:
                     yield waiting
 

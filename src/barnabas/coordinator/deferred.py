@@ -1,7 +1,7 @@
-"""An answer that may come later: the handle between a coordinator and whoever holds the connection.
+"""An answer that may come later: the handle between a coordinator and the owner of the connection.
 
-It is no future: nobody waits on it here. Whoever needs the value registers one listener; it is called at once when
-the value is there already, which is the usual case.
+It is not a future, and is not awaited. The consumer of the value registers one listener, called at once when
+the value already exists, which is the usual case.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PENDING = object()
 
 
 class Deferred(Generic[T]):
-    """Completed exactly once, heard by at most one listener."""
+    """An answer that is completed exactly once, and has at most one listener."""
 
     __slots__ = ("_listener", "_value")
 

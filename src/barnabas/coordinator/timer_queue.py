@@ -1,4 +1,4 @@
-"""Deadlines without a clock: a heap that somebody else drives.
+"""Deadlines without a clock: a heap that its owner drives.
 
 Moving a timer to a later deadline, which is what every heartbeat does, costs no heap operation: the heap keeps the
 early entry, and when that entry comes due the timer is put back at its real deadline. So ``next_deadline_ms`` may
@@ -36,7 +36,7 @@ class Timer(Generic[A]):
 
 
 class TimerQueue(Generic[A]):
-    """``on_earlier`` is told a deadline that comes before all others, when it is set."""
+    """``on_earlier`` receives a new deadline that is before all others."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Timer[A]]] = []
@@ -57,7 +57,7 @@ class TimerQueue(Generic[A]):
         return self._heap[0][0] if self._heap else None
 
     def pop_due(self, now_ms: int) -> Timer[A] | None:
-        """The next timer whose deadline has come, no longer scheduled; None when there is no more."""
+        """Remove and return the next timer whose deadline has passed; None if none has."""
         heap = self._heap
         while heap and heap[0][0] <= now_ms:
             queued_at_ms, _, timer = heappop(heap)

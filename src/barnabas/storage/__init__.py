@@ -1,1 +1,1 @@
-"""What a node keeps on disk, laid out as Kafka lays it out: partition logs, the metadata log, their small files."""
+"""Keeps a node's data on disk in Kafka's layout: partition logs, the metadata log, their small files."""

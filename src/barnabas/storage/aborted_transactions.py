@@ -1,9 +1,9 @@
-"""Which aborted transactions overlap the records of a fetch.
+"""Finds which aborted transactions overlap the records of a fetch.
 
-The index of a segment names them. It is believed for what this process wrote. In a file of another process's life the
-index may be lost, and nothing shows that: a segment without aborted transactions has none. There the batches answer.
+The index of a segment names them, and is trusted for records that this process wrote. The index of an earlier process
+may be lost without a trace: a segment without aborted transactions has none. For such records the batches decide.
 Each transactional batch belongs to the transaction that the next marker of its producer ends, in the records or
-behind them. So the walk ends with the last marker that is missing, and logs without transactions need no walk.
+after them. So the walk ends with the last missing marker, and logs without transactions need no walk.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ __all__ = ["aborted_transactions"]
 _log = logging.getLogger(__name__)
 
 _BATCHES_AT_ONCE = 4096
-"""Of the records of one fetch; some three milliseconds."""
+"""The limit of batches read for one fetch; about three milliseconds."""
 
 
 def aborted_transactions(
     segments: Sequence[Segment], index: int, position: int, records: Buffer, fetch_offset: int, max_offset: int
 ) -> tuple[list[AbortedTransaction], int]:
-    """Those that overlap ``records``, read at ``position`` of ``segments[index]``; and how many bytes they answer for.
+    """Return those that overlap ``records``, read at ``position`` of ``segments[index]``, and the bytes they cover.
 
-    A few more transactions than overlap do no harm. Fewer bytes than given are answered for when the batches are many.
+    A few extra transactions are harmless. With many batches fewer bytes than given are covered.
     """
     segment = segments[index]
     if position >= segment.inherited_size:
@@ -57,7 +57,7 @@ def _from_indexes(segments: Sequence[Segment], fetch_offset: int, upper_bound: i
 
 
 def _ask_indexes(search: _MarkerSearch, segments: Sequence[Segment], fetch_offset: int, max_offset: int) -> None:
-    """The markers may lie in a damaged part of the log: the indexes are the last who know."""
+    """Ask the indexes: the markers may lie in a damaged part of the log."""
     try:
         known = _from_indexes(segments, fetch_offset, max_offset)
     except CorruptIndexError as error:
@@ -71,11 +71,11 @@ class _MarkerSearch:
 
     def __init__(self) -> None:
         self.undecided: dict[int, int] = {}
-        """Producer id -> the first offset of its transaction that was seen."""
+        """Producer id -> the first offset seen of its transaction."""
         self.aborted: list[AbortedTransaction] = []
 
     def read(self, records: Buffer) -> tuple[int, bool]:
-        """The records of the fetch: up to where whole batches were read, and whether no whole one is left."""
+        """Read the records of the fetch; returns the end of the whole batches, and whether all of them were read."""
         view = memoryview(records)
         at, left = 0, _BATCHES_AT_ONCE
         while at + HEADER_SIZE <= len(view):
@@ -94,7 +94,7 @@ class _MarkerSearch:
         return at, True
 
     def read_on(self, segments: Sequence[Segment], position: int) -> None:
-        """Look for the markers of what is undecided, from ``position`` of the first segment to the log's end."""
+        """Search for the missing markers, from ``position`` of the first segment to the log's end."""
         for segment in segments:
             for at, size, _, _ in segment.walk(position):
                 header = HEADER.unpack_from(segment.read(at, HEADER_SIZE))

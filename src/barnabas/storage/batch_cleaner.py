@@ -6,7 +6,7 @@ the batch the first time the cleaner meets it. The same holds for a transaction'
 left.
 Offsets never change: a batch keeps its first and last, whatever is taken out of it.
 
-A batch that is left without records goes, but not if it is the last one of a producer that is still known (its
+A batch that is left without records is removed, unless it is the last one of a producer that is still known (its
 sequence number must survive a restart) or the last one of this cleaning (the cleaned part must not seem to end before).
 """
 
@@ -60,7 +60,7 @@ class BatchCleaner:
         self.records_kept = 0
 
     def clean(self, batch: memoryview) -> bytes | memoryview | None:
-        """What is left of this batch: itself, a smaller one, an empty one, or nothing."""
+        """Return what remains of this batch: the batch itself, a smaller one, an empty one, or nothing."""
         view = BatchView(batch)
         self.records_read += view.count
         if view.is_control:
@@ -126,7 +126,7 @@ class BatchCleaner:
 
 
 def _with_records(view: BatchView, batch: memoryview, section: bytes, kept: list[KeyedRecord]) -> bytes:
-    """The batch with some of its records, which are copied as they stand: all deltas stay what they were."""
+    """Return the batch with some of its records, copied unchanged: all deltas stay the same."""
     remaining = b"".join([section[record[0] : record[1]] for record in kept])
     codec = view.compression
     body = compress(codec, remaining) if codec else remaining
@@ -142,7 +142,7 @@ def _with_records(view: BatchView, batch: memoryview, section: bytes, kept: list
 
 
 def walk_keys(section: bytes, count: int) -> Iterator[KeyedRecord]:
-    """Each record's place, deltas and key; values and headers are not looked at."""
+    """Yield each record's position, deltas and key; values and headers are not read."""
     position, end = 0, len(section)
     try:
         for _ in range(count):

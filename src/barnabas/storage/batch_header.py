@@ -1,8 +1,8 @@
-"""The 61 bytes in front of every record batch (format 2), as the log needs them: one unpack, no objects.
+"""Reads the 61-byte header of record batches (format 2) for the log: one unpack, no objects.
 
-A log looks at headers only: where the next batch starts, which offsets it covers, who produced it. What is inside
-a batch is the business of ``barnabas.protocol.record_batch``. The checksum covers everything from the attributes
-on, so a leader may write its base offset and epoch in front without touching it.
+A log reads headers only: where the next batch starts, which offsets it covers, which producer wrote it.
+``barnabas.protocol.record_batch`` reads the records. The checksum covers everything from the attributes
+on, so a leader can write its base offset and epoch in front without recomputing it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 # producer_id, producer_epoch, base_sequence, count
 HEADER = Struct(">qiibIhiqqqhii")
 HEADER_SIZE = HEADER.size
-# base_offset, batch_length, leader_epoch: what a leader stamps.
+# base_offset, batch_length, leader_epoch: the fields that a leader writes.
 PREFIX = Struct(">qii")
 ATTRIBUTES_OFFSET = 21
 MAX_TIMESTAMP_OFFSET = 35
@@ -49,12 +49,12 @@ CONTROL_FLAG = 0x20
 
 
 def crc_matches(batch: Buffer, crc: int) -> bool:
-    """Whether the checksum in the header is that of the batch's bytes."""
+    """Whether the checksum in the header matches the batch's bytes."""
     return crc32c(memoryview(batch)[ATTRIBUTES_OFFSET:]) == crc
 
 
 def batch_size(data: Buffer, position: int) -> int | None:
-    """The size that the header at ``position`` gives to its batch; None if a header does not fit there."""
+    """Return the batch size in the header at ``position``; None if a header does not fit there."""
     if position + HEADER_SIZE > len(data):
         return None
     length: int = PREFIX.unpack_from(data, position)[1]
@@ -62,13 +62,13 @@ def batch_size(data: Buffer, position: int) -> int | None:
 
 
 def batch_is_valid(batch: Buffer) -> bool:
-    """Whether the header is possible and the checksum in it that of the batch's bytes."""
+    """Whether the header is possible and its checksum matches the batch's bytes."""
     header = HEADER.unpack_from(batch)
     return header_problem(header[1], header[3], header[6], header[12]) is None and crc_matches(batch, header[4])
 
 
 def header_problem(batch_length: int, magic: int, last_offset_delta: int, count: int) -> str | None:
-    """Say what is impossible about these header fields, or None. Cheap enough for every batch of a scan."""
+    """Return why these header fields are impossible, or None. Cheap enough for every batch of a scan."""
     if magic != 2:
         return f"magic {magic} is not 2"
     if batch_length < HEADER_SIZE - BATCH_OVERHEAD:

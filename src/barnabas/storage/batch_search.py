@@ -1,8 +1,8 @@
-"""Find record batches behind a place that cannot be read.
+"""Finds record batches after a position that cannot be read.
 
 A reader that meets a damaged batch does not know where the next one starts: the length in the damaged header may be
-wrong. This search looks at every later position whose bytes can be a batch header and accepts those whose checksum
-holds. A checksum that holds by accident is out of the question: the header must fit, too.
+wrong. This search tries every later position whose bytes can be a batch header, and accepts it if the checksum
+matches. A match by accident is practically impossible, because the header must be valid, too.
 """
 
 from __future__ import annotations

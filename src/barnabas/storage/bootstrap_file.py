@@ -39,7 +39,7 @@ def write_bootstrap_file(directory: str, records: Sequence[object], *, serde: Re
 
 
 def read_bootstrap_file(directory: str, serde: RecordSerde) -> list[Any] | None:
-    """The records; None when the directory has no such file, and the node's defaults are to be used."""
+    """Return the records; None if the directory does not have the file, and the node's defaults apply."""
     path = bootstrap_path(directory)
     try:
         with naming(path), open(path, "rb") as file:

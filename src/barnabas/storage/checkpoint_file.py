@@ -1,6 +1,6 @@
-"""The text format of Kafka's checkpoint files: a version line (``0``), the number of entries, one entry a line.
+"""Reads and writes Kafka's checkpoint files: a version line (``0``), the number of entries, one entry a line.
 
-Written whole to ``<path>.tmp``, made durable and renamed, so that a reader finds the old file or the new one.
+A file is written whole to ``<path>.tmp``, made durable and renamed, so that a reader finds the old file or the new one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VERSION = 0
 
 
 def write_atomically(path: str, data: bytes, *, sync: bool = True) -> None:
-    """Replace the file. Without ``sync`` it survives a kill of the process, but perhaps not a power loss."""
+    """Replace the file. Without ``sync`` it survives a kill of the process, but may not survive a power failure."""
     temporary = f"{path}.tmp"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
     try:
@@ -44,7 +44,7 @@ def sync_directory(path: str) -> None:
 
 
 def sync_file(path: str) -> None:
-    """Make the file durable as it is now, if it is there."""
+    """Make the current content of the file durable, if the file exists."""
     with suppress(FileNotFoundError):
         sync_directory(path)
 
@@ -55,7 +55,8 @@ def write_checkpoint(path: str, lines: Sequence[str], *, sync: bool = True) -> N
 
 
 def read_checkpoint(path: str, fields: int) -> list[list[str]]:
-    """The entries, each of ``fields`` words. A missing or empty file has none; anything malformed is an error."""
+    """Return the entries, each of ``fields`` words. A missing or empty file has none; anything malformed is an
+    error."""
     try:
         with naming(path), open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()
@@ -70,5 +71,5 @@ def read_checkpoint(path: str, fields: int) -> list[list[str]]:
     entries = [line.split() for line in lines[2:]]
     for words in entries:
         if len(words) != fields:
-            raise CorruptFileError(path, f"the entry {' '.join(words)!r} has not {fields} fields")
+            raise CorruptFileError(path, f"the entry {' '.join(words)!r} does not have {fields} fields")
     return entries

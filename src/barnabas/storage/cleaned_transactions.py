@@ -1,7 +1,7 @@
-"""What the cleaner must know of transactions on its way through a log: which batches are void, which markers useless.
+"""Tracks transactions while the cleaner walks through a log: which batches are aborted, which markers are obsolete.
 
-Records of an aborted transaction go at once. Its marker may go only when none of its records is left, and a commit
-marker when its transaction left nothing here; until then consumers that are in the middle still need them.
+Records of an aborted transaction are removed at once. Its marker is removed only when none of its records is left, and
+a commit marker when the log has no records of its transaction; until then consumers inside the transaction need it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ class CleanedTransactions:
     __slots__ = ("_coming", "_ongoing_aborted", "_ongoing_committed", "retained_aborted")
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        """``aborted`` are those of the part of the log that will be walked through, in offset order."""
+        """``aborted`` are the aborted transactions of the part of the log to clean, in offset order."""
         self._coming = [(transaction.first_offset, transaction) for transaction in aborted]
         heapify(self._coming)
         # Producer id -> its aborted transaction, and whether a batch of it was seen.
         self._ongoing_aborted: dict[int, tuple[AbortedTransaction, bool]] = {}
         self._ongoing_committed: set[int] = set()
         self.retained_aborted: list[AbortedTransaction] = []
-        """The aborted transactions whose marker stays; whoever writes the new segment takes them out."""
+        """Return the aborted transactions whose marker stays, for the index of the new segment."""
 
     def read_data_batch(self, producer_id: int, last_offset: int, *, is_transactional: bool) -> bool:
-        """Pass over a batch; true if it belongs to an aborted transaction."""
+        """Process a batch; true if it belongs to an aborted transaction."""
         self._begin_up_to(last_offset)
         if not is_transactional:
             return False
@@ -41,7 +41,7 @@ class CleanedTransactions:
         return False
 
     def read_control_batch(self, producer_id: int, last_offset: int, marker: EndTransactionMarker | None) -> bool:
-        """Pass over a marker (None: one that was emptied); true if nobody needs it any more."""
+        """Process a marker (None: one without content); true if consumers do not need it any more."""
         self._begin_up_to(last_offset)
         if marker is None:
             return True

@@ -1,4 +1,4 @@
-"""Key -> last offset, for compaction, in memory of a fixed size.
+"""Maps keys to their last offsets for compaction, in memory of a fixed size.
 
 An open-addressing table of three 64-bit columns: 24 bytes a slot, keys being represented by a 128-bit hash of theirs as
 in Kafka. A dict would need six times as much. 128 MiB, the default of ``log.cleaner.dedupe.buffer.size``, hold five
@@ -22,7 +22,7 @@ class CleanerOffsetMap:
     __slots__ = ("_high", "_low", "_offsets", "_slots", "keys_max", "latest_offset", "size")
 
     def __init__(self, memory_bytes: int, *, load_factor: float = 0.9, keys_expected: int | None = None) -> None:
-        """At most ``memory_bytes`` are used, and less when no more than ``keys_expected`` keys can come."""
+        """Uses at most ``memory_bytes``, and less if no more than ``keys_expected`` keys can occur."""
         slots = max(memory_bytes // BYTES_PER_SLOT, 2)
         if keys_expected is not None:
             slots = min(slots, max(int(keys_expected / load_factor) + 2, 2))
@@ -33,14 +33,14 @@ class CleanerOffsetMap:
         self.keys_max = max(int(slots * load_factor), 1)
         self.size = 0
         self.latest_offset = -1
-        """The last offset that was looked at: what lies behind it is not judged by this map."""
+        """The last offset that was read into the map: the map does not decide about later offsets."""
 
     @property
     def is_full(self) -> bool:
         return self.size >= self.keys_max
 
     def put(self, key: bytes, offset: int) -> None:
-        """The key's last offset so far. Check ``is_full`` first."""
+        """Set the key's last offset. Check ``is_full`` first."""
         low, high = _HALVES.unpack(md5(key, usedforsecurity=False).digest())
         lows, highs, offsets, slots = self._low, self._high, self._offsets, self._slots
         slot = low % slots
@@ -57,7 +57,7 @@ class CleanerOffsetMap:
         self.size += 1
 
     def get(self, key: bytes) -> int:
-        """The key's last offset, -1 if the key did not occur."""
+        """Return the key's last offset, -1 if the key did not occur."""
         low, high = _HALVES.unpack(md5(key, usedforsecurity=False).digest())
         lows, highs, offsets, slots = self._low, self._high, self._offsets, self._slots
         slot = low % slots

@@ -1,7 +1,7 @@
-"""Run the log cleaner next to the node's loop: one log after the other, then a rest, never faster than allowed.
+"""Runs the log cleaner on a thread beside the node's loop: one log after the other, then a pause, within a rate limit.
 
-The interpreter runs one thread at a time, so the cleaner gives way after every batch: an append or a fetch that waits
-is served then, and not when the interpreter's switch interval is over.
+The interpreter runs one thread at a time, so the cleaner yields after every batch: a waiting append or fetch
+is then served at once, instead of after the interpreter's switch interval.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _RATE_WINDOW_S = 0.3
 
 
 class Throttle:
-    """Sleeps so that no more than so many bytes a second pass, measured over short windows."""
+    """Sleeps so that the bytes per second stay within a limit, measured over short windows."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class CleanerThread:
         bytes_per_second: float = float("inf"),
         on_cleaned: Callable[[CleanerStats], None] = lambda stats: None,
     ) -> None:
-        """``make_cleaner`` gets the function that the cleaner has to call after each batch."""
+        """``make_cleaner`` receives the function that the cleaner calls after each batch."""
         self._stopping = threading.Event()
         self._throttle = Throttle(bytes_per_second)
         self.cleaner = make_cleaner(self._after_batch)
@@ -79,7 +79,7 @@ class CleanerThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Give up what is being cleaned and wait for the thread's end."""
+        """Abort the current cleaning and wait until the thread ends."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -103,7 +103,7 @@ class CleanerThread:
             try:
                 stats = self.cleaner.clean_dirtiest(self._now_ms())
             except Exception:
-                _log.exception("the log cleaner failed; it goes on after its rest")
+                _log.exception("the log cleaner failed; it continues after its pause")
                 stats = None
             if stats is not None:
                 self._on_cleaned(stats)

@@ -1,4 +1,4 @@
-"""Which logs must not be compacted now, agreed between the node's loop and the cleaner's thread."""
+"""Tracks which logs must not be compacted now, agreed between the node's loop and the cleaner's thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class CleaningPauses:
     # The node's loop
 
     def pause(self, topic_partition: TopicPartition) -> None:
-        """No cleaning of it begins from now on; one that goes on is given up soon, see ``is_cleaning``."""
+        """Prevent further cleanings of the log; a running one is aborted soon, see ``is_cleaning``."""
         with self._lock:
             self._paused.add(topic_partition)
 

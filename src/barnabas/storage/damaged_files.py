@@ -1,7 +1,7 @@
-"""What storage found to be lost, and how damaged bytes are kept: never thrown away, only moved aside.
+"""Describes lost parts of a log, and keeps damaged bytes: they are moved aside, never deleted.
 
 A file that is moved aside gets the suffix ``.damaged`` (``.damaged.2`` and so on when that name is taken). Neither
-barnabas nor Kafka reads such a file again; whoever has finished with it may delete it.
+barnabas nor Kafka reads such a file again; the operator may delete it.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _COPY_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LogDamage:
-    """A log has lost records that it held durably, or may have held: its readable prefix ends at ``offset``."""
+    """A loss of records that were, or may have been, durable: the log's readable prefix ends at ``offset``."""
 
     path: str
-    """The file with the first bad place, or the file that is missing."""
+    """The file with the first damage, or the missing file."""
     position: int
-    """The byte at which it cannot be read any further."""
+    """The position of the first byte that cannot be read."""
     offset: int
     """The first offset that is lost."""
     known_end: int
-    """The log once reached this end offset, as far as its files still tell."""
+    """The end offset that the log once reached, according to its remaining files."""
     reason: str
     evidence: str
-    """What shows that more than a torn tail is lost."""
+    """The evidence that the log lost more than a torn tail."""
 
     def __str__(self) -> str:
         if self.known_end <= self.offset:
@@ -56,7 +56,7 @@ class LogDamage:
 
 
 class DamagedLogError(CorruptSegmentError):
-    """The log lost more than a torn tail. Nothing was cut or removed."""
+    """The log lost more than a torn tail. Nothing was truncated or removed."""
 
     def __init__(self, damage: LogDamage) -> None:
         super().__init__(damage.path, damage.position, damage.reason)
@@ -65,7 +65,7 @@ class DamagedLogError(CorruptSegmentError):
 
 
 def unused_aside_path(path: str) -> str:
-    """The name under which the damaged file is kept; an earlier one of that name stays."""
+    """Return the name under which the damaged file is kept; an existing file of that name stays."""
     aside, number = path + DAMAGED_SUFFIX, 2
     while exists(aside):
         aside = f"{path}{DAMAGED_SUFFIX}.{number}"
@@ -82,7 +82,7 @@ def move_aside(path: str) -> str:
 
 
 def copy_aside(path: str, position: int) -> str:
-    """Copy the bytes from ``position`` to the end durably into a file beside it; return that file's name."""
+    """Copy the bytes from ``position`` to the end durably into a file beside it; return the name of that file."""
     aside = unused_aside_path(path)
     copy_rest(path, position, aside)
     sync_directory(os.path.dirname(path))
@@ -90,7 +90,7 @@ def copy_aside(path: str, position: int) -> str:
 
 
 def copy_rest(path: str, position: int, target_path: str) -> None:
-    """Copy the bytes from ``position`` to the end into a file, which is durable afterwards; its name is not yet."""
+    """Copy the bytes from ``position`` to the end into a durable file, whose directory entry is not durable yet."""
     source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         target = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)

@@ -1,4 +1,5 @@
-"""Directories of deleted partitions: renamed at once, removed later (``file.delete.delay.ms``), after a restart too."""
+"""Removes directories of deleted partitions after ``file.delete.delay.ms``, after a restart too; they are renamed
+first."""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ class DeletedDirectories:
         self._waiting += [(due_ms, path) for path in paths]
 
     def remove_due(self, now_ms: int, *, directories_max: int) -> int:
-        """Remove a few at a time: a client may delete ten thousand topics at once. Returns how many."""
+        """Remove a few, and return their number: a client may delete ten thousand topics at once."""
         due = [item for item in self._waiting if item[0] <= now_ms][:directories_max]
         if due:
-            from shutil import rmtree  # Not worth its import before something is deleted.
+            from shutil import rmtree  # Imported only when something is deleted.
         for item in due:
             rmtree(item[1], ignore_errors=True)
             self._waiting.remove(item)

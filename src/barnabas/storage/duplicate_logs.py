@@ -1,7 +1,7 @@
-"""Two directories of one partition in different log directories.
+"""Chooses between two directories of one partition in different log directories.
 
-A disk that fails while a log is made leaves a directory without records, and the log is made on another disk. When both
-hold records, only an operator knows which is the one to keep.
+A disk that fails during the creation of a log leaves a directory without records, and the log is created on another
+disk. If both directories hold records, only an operator can decide which one to keep.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 def superfluous(known: PartitionLog, path: str) -> str:
-    """The one of the two that holds no records. Raises StorageError when both do, and OSError."""
+    """Return the one without records. Raises StorageError if both have records, and OSError."""
     if not _has_records(path):
         goes, stays = path, known.directory
     elif not known.log_end_offset and not _has_records(known.directory):
@@ -26,14 +26,14 @@ def superfluous(known: PartitionLog, path: str) -> str:
     else:
         raise StorageError(
             f"Duplicate log directories found: {known.directory} and {path}. "
-            "Delete the one that is the older one: that of a disk that failed and came back"
+            "Delete the older one: the one on a disk that failed and was put back"
         )
-    _log.warning("%s holds no records, and %s is the log of the partition: the former is removed", goes, stays)
+    _log.warning("%s is removed: it is empty, and %s is the log of the partition", goes, stays)
     return goes
 
 
 def _has_records(directory: str) -> bool:
-    """Whether the log in it has, or ever had, any."""
+    """Whether the log in the directory has, or ever had, records."""
     with os.scandir(directory) as entries:
         logs = [entry for entry in entries if ".log" in entry.name]
         return any(entry.stat().st_size or not entry.name.startswith(f"{0:020d}.") for entry in logs)

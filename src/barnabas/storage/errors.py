@@ -1,7 +1,7 @@
-"""What storage raises when the disk, not the caller, is at fault.
+"""Errors that storage raises when the disk, not the caller, is at fault.
 
-``StorageError`` is a world failure: a log directory that cannot be read or written. The two ``Corrupt`` errors
-name the file and the place, because somebody will have to look at it.
+``StorageError`` is a failure of the environment: a log directory that cannot be read or written. The two ``Corrupt``
+errors name the file and the position for the operator.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["CorruptFileError", "CorruptIndexError", "CorruptSegmentError", "Stor
 
 
 class StorageError(Exception, Terminal):
-    """The disk refused, or holds something that cannot be trusted."""
+    """The disk failed, or holds data that cannot be trusted."""
 
 
 class CorruptFileError(StorageError):
@@ -25,7 +25,7 @@ class CorruptFileError(StorageError):
 
 
 class CorruptIndexError(CorruptFileError):
-    """An index contradicts itself. It is derived data: the answer is to rebuild it from its segment."""
+    """An index contradicts itself. It is derived data, and is rebuilt from its segment."""
 
 
 class CorruptSegmentError(CorruptFileError):

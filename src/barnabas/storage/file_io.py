@@ -1,6 +1,6 @@
-"""Calls of the system on files, so that each error names the file and each write is a whole one.
+"""System calls on files whose errors name the file, and whose writes are complete.
 
-The system names the path in the error of a call that was given one, and not in that of a call on a descriptor.
+The system's error names the path only if the call took a path, not if it took a descriptor.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from barnabas.storage.batch_header import Buffer
 __all__ = ["exists", "map_file", "naming", "pwrite_all", "read_range", "write_all"]
 
 _PAGE = mmap.ALLOCATIONGRANULARITY
-# Below this a copy is cheaper than a mapping.
+# A smaller range is cheaper to copy than to map.
 _MAP_BYTES_MIN = 128 * 1024
 
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Errors of the system in here name this file, unless they name one already."""
+    """Make system errors inside name this file, unless they name one already."""
     try:
         yield
     except OSError as error:
@@ -31,14 +31,14 @@ def naming(path: str) -> Iterator[None]:
 
 
 def write_all(fd: int, data: Buffer) -> None:
-    """Write all bytes: the system takes only a part when the disk becomes full, and says so with the next call."""
+    """Write all bytes: when the disk fills up, the system writes only a part and reports the error on the next call."""
     remaining = memoryview(data)
     while remaining:
         remaining = remaining[os.write(fd, remaining) :]
 
 
 def pwrite_all(fd: int, data: Buffer, position: int) -> None:
-    """As ``write_all``, from a position of the file on."""
+    """Do the same as ``write_all``, from a position of the file on."""
     remaining = memoryview(data)
     while remaining:
         written = os.pwrite(fd, remaining, position)
@@ -46,7 +46,7 @@ def pwrite_all(fd: int, data: Buffer, position: int) -> None:
 
 
 def read_range(fd: int, path: str, position: int, size: int) -> bytes | memoryview:
-    """The bytes [position, position + size) of an open file; fewer where it ends before. They stay as they are."""
+    """Return the bytes [position, position + size) of an open file; fewer if it ends before. They never change."""
     if size < _MAP_BYTES_MIN:
         try:
             return os.pread(fd, size, position)
@@ -62,7 +62,7 @@ def read_range(fd: int, path: str, position: int, size: int) -> bytes | memoryvi
 
 
 def map_file(path: str, size: int) -> memoryview:
-    """The first ``size`` bytes of a file, through a descriptor of its own; fewer where it ends before."""
+    """Return the first ``size`` bytes of a file, through a descriptor of its own; fewer if it ends before."""
     if not size:
         return memoryview(b"")
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -75,7 +75,7 @@ def map_file(path: str, size: int) -> memoryview:
 
 
 def exists(path: str) -> bool:
-    """Whether the path exists. Raises OSError if the disk does not say, where ``os.path.exists`` says no."""
+    """Whether the path exists. Raises OSError if the disk fails, where ``os.path.exists`` returns False."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):

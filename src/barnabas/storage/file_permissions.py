@@ -1,6 +1,6 @@
-"""Permissions of what a node creates under its log directories, before the process's umask.
+"""Permissions of the files and directories that a node creates under its log directories, before the process's umask.
 
-The owner writes, the group reads, others see nothing: logs and checkpoints hold the data of all clients, and the
+The owner writes, the group reads, others have no access: logs and checkpoints hold the data of all clients, and the
 metadata log holds credentials.
 """
 

@@ -1,10 +1,10 @@
-"""Open descriptors and loaded indexes, bounded: a node with 20,000 partitions must not need 20,000 of them.
+"""Bounds open descriptors and loaded indexes: a node with 20,000 partitions must not need 20,000 of them.
 
-Any file of the pool may be closed at any time and is opened again when it is next used. The one that was not used
-since the last look is closed first (second chance: using a file costs one attribute write, not a list operation).
+The pool may close any of its files at any time, and opens it again on its next use. A file that was not used
+since the last check is closed first (second chance: using a file costs one attribute write, not a list operation).
 
 A pool belongs to one thread, the node's loop. A thread that flushes or compacts opens descriptors of its own: a
-descriptor borrowed from here could be closed, and its number reused, under its hands.
+descriptor borrowed from here could be closed, and its number reused, during the work.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class FilePool:
         os.close(fd)
 
     def remember(self, index: IndexFile) -> None:
-        """This index is about to be read into memory: let the one that came first go, if there are too many."""
+        """Prepare to load an index: unload the oldest one if there are too many."""
         self._loaded_indexes[index] = None
         if len(self._loaded_indexes) > INDEXES_MAX:
             self._loaded_indexes.popitem(last=False)[0].release()
@@ -93,7 +93,7 @@ class FilePool:
 
 
 def _open(file: PooledFile) -> int:
-    """A file that is renamed learns its new path before another takes the old one: an unchanged path was the right one.
+    """Open the file. A rename sets the new path before another file takes the old one: an unchanged path was right.
 
     The cleaner's thread renames while this one opens.
     """

@@ -1,7 +1,7 @@
-"""A future log follows the current one of its partition, in small steps, until it may take its place.
+"""Copies a partition's current log to its future log, in small steps, until the future log can replace it.
 
-What the current log has lost meanwhile (its end was cut as it followed another leader, its start has moved on) goes in
-the future log too. Equal epochs mean equal records up to where the shorter one ends: as between replicas.
+Records that the current log has lost meanwhile (truncated by another leader, or below the new log start) are removed
+from the future log too. Equal epochs mean equal records up to the end of the shorter log, as between replicas.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _NO_EPOCH = -1
 
 
 class FutureLogFailed(StorageError):
-    """The disk that the partition moves to failed; the one that it comes from did not."""
+    """The target disk of the move failed, not the source disk."""
 
 
 def is_complete(current: PartitionLog, future: PartitionLog) -> bool:
-    """Whether the future log holds what the current one does, and nothing else."""
+    """Whether the future log has the same records as the current one."""
     return (
         future.log_end_offset == current.log_end_offset
         and future.log_start_offset == current.log_start_offset
@@ -32,7 +32,7 @@ def is_complete(current: PartitionLog, future: PartitionLog) -> bool:
 
 
 def copy_to_future(current: PartitionLog, future: PartitionLog, *, max_bytes: int, now_ms: int) -> int:
-    """Copy about ``max_bytes`` more; returns how many bytes that were, 0 when there is nothing more to copy.
+    """Copy about ``max_bytes`` more; returns the number of bytes copied, 0 when the copy is complete.
 
     Raises ApiException for a batch that is damaged; FutureLogFailed, or OSError for the disk of the current log.
     """
@@ -48,7 +48,7 @@ def copy_to_future(current: PartitionLog, future: PartitionLog, *, max_bytes: in
         if records:
             future.append_as_follower(records, now_ms=now_ms)
         elif future.log_end_offset < current.log_end_offset:
-            # The records before an empty last segment were compacted away: only its name knows the offset.
+            # The records before an empty last segment were removed by compaction: only its name has the offset.
             future.log_end_offset = current.log_end_offset
             future.roll(now_ms)
         future.maybe_advance_high_watermark(current.high_watermark)
@@ -73,13 +73,13 @@ def _diverges(current: PartitionLog, future: PartitionLog) -> bool:
         return False
     epoch, end = current.end_offset_for_epoch(future.latest_epoch)
     if epoch == _NO_EPOCH:
-        # The current log knows nothing that old or that new any more: it starts behind it, or was cut before it.
+        # The current log starts after this offset, or was truncated before it.
         return future.latest_epoch > current.latest_epoch and future.log_end_offset > current.log_start_offset
     return epoch < future.latest_epoch or end < future.log_end_offset
 
 
 def _truncate(current: PartitionLog, future: PartitionLog, now_ms: int) -> None:
-    """Cut the future log to where both may still be the same; always shorter than before, or as the current one."""
+    """Truncate the future log to where both may be equal: it becomes shorter, or equal to the current one."""
     epoch, end = current.end_offset_for_epoch(future.latest_epoch)
     if epoch == _NO_EPOCH or epoch == future.latest_epoch:
         offset = min(current.log_end_offset, end if epoch != _NO_EPOCH else current.log_start_offset)

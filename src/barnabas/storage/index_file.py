@@ -1,10 +1,11 @@
-"""What the offset index and the time index have in common: a sorted run of fixed-size entries beside a segment.
+"""The base of the offset index and the time index: a sorted array of fixed-size entries beside a segment.
 
 An index is derived data, so it is written when its segment is flushed, rolled or closed, and not entry by entry: a
 process that is killed finds the segment unflushed and rebuilds the index while it recovers it. Entries of the active
 segment stay in memory; those of an older segment are read from the file when they are needed and may be dropped.
 
-Kafka preallocates these files and trims them on close, so one that was left open ends in zeros: they are no entries.
+Kafka preallocates these files and trims them on close, so a file that was left open ends in zeros, which are not
+entries.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ class IndexFile:
         self.base_offset = base_offset
         self._entries: bytearray | None = None
         self._is_dirty = False
-        self._written = 0  # How many bytes of the entries the file is known to hold.
+        self._written = 0  # The number of bytes that the file is known to hold.
 
     @property
     def entries(self) -> bytearray:
-        """The raw entries, read from the file on first use. A missing file has none."""
+        """Return the raw entries, read from the file on first use. A missing file has none."""
         if self._entries is None:
             self._entries = self._read()
         return self._entries
@@ -50,13 +51,13 @@ class IndexFile:
         raise NotImplementedError
 
     def write(self) -> None:
-        """Make the file equal to the entries; it exists afterwards. A crash in between leaves a file that does not pass
-        the sanity check or ends early: both are found when the segment, which is unflushed then, is recovered."""
+        """Write the entries to the file, which exists afterwards. A crash in between leaves a file that fails the
+        sanity check or ends early; recovery of the segment, which is then unflushed, detects both."""
         entries = self.entries
         if not self._is_dirty:
             return
         written = self._written
-        # A copy: an error keeps what its frames work on, and a bytearray that somebody views can't grow.
+        # A copy: an exception keeps the locals of its frames, and a bytearray with a live view cannot grow.
         tail = bytes(memoryview(entries)[written:])
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
@@ -69,7 +70,7 @@ class IndexFile:
         self._is_dirty = False
 
     def release(self) -> None:
-        """Forget entries that the file holds too."""
+        """Drop entries from memory that the file has too."""
         if not self._is_dirty:
             self._entries = None
             self._written = 0
@@ -93,14 +94,14 @@ class IndexFile:
         size = len(data.rstrip(b"\0"))
         size += -size % self.ENTRY_SIZE
         if size > len(data):
-            raise CorruptIndexError(self.path, f"its size {len(data)} is no multiple of {self.ENTRY_SIZE}")
+            raise CorruptIndexError(self.path, f"its size {len(data)} is not a multiple of {self.ENTRY_SIZE}")
         self._written = size
         if size < len(data):
             self._is_dirty = True
         return bytearray(memoryview(data)[:size])
 
     def _read_file(self) -> bytes | None:
-        """Read again if the cleaner's thread renamed it meanwhile: another index may have the old name by now."""
+        """Read the file again if the cleaner's thread renamed it meanwhile: another index may now have the old name."""
         while True:
             path = self.path
             try:

@@ -1,6 +1,6 @@
 """``leader-epoch-checkpoint`` and the cache over it: at which offset each leader epoch began.
 
-A replica that was away asks where the epoch it last wrote in ended (OffsetForLeaderEpoch) and cuts its log there.
+A replica that was offline requests where its last epoch ended (OffsetForLeaderEpoch) and truncates its log there.
 Epochs and start offsets both grow strictly; a new entry removes those that contradict it.
 
 The file is written when the log is rolled, flushed or closed, not when a leader is elected: ten thousand new partitions
@@ -41,7 +41,7 @@ class LeaderEpochCheckpoint:
         return self._entries[-1][0] if self._entries else UNDEFINED_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """The epoch begins at this offset, unless it is known already. Returns whether anything changed."""
+        """Add an epoch that begins at this offset, unless it is known. Returns whether anything changed."""
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"leader epoch {epoch} at offset {start_offset}")
         if epoch == self.latest_epoch:
@@ -54,7 +54,7 @@ class LeaderEpochCheckpoint:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(the greatest known epoch up to ``epoch``, the offset where it ends); (-1, -1) when that is unknown."""
+        """Return the greatest known epoch up to ``epoch`` and its end offset; (-1, -1) when that is unknown."""
         entries = self._entries
         if epoch == UNDEFINED_EPOCH or not entries:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
@@ -68,7 +68,7 @@ class LeaderEpochCheckpoint:
         return entries[above - 1][0], entries[above][1]
 
     def epoch_for(self, offset: int) -> int | None:
-        """The epoch that the record at ``offset`` was written in, if it is known."""
+        """Return the epoch of the record at ``offset``, if it is known."""
         epoch = None
         for candidate, start_offset in self._entries:
             if start_offset > offset:
@@ -77,12 +77,12 @@ class LeaderEpochCheckpoint:
         return epoch
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """The log now ends at ``end_offset``."""
+        """Remove epochs at or after the log's new end."""
         kept = [entry for entry in self._entries if entry[1] < end_offset]
         self._keep(kept)
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """The log now starts at ``start_offset``: older epochs go, and the one in force there starts there."""
+        """Apply a new log start: older epochs are removed, and the current epoch there starts at ``start_offset``."""
         entries = self._entries
         first = bisect_right([start for _, start in entries], start_offset)
         if first == 0:

@@ -1,4 +1,4 @@
-"""What the checkpoint files of a log directory say about the logs in it."""
+"""Writes the checkpoint files of a log directory for the logs in it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def write_checkpoints(directory: LogDirectory, logs: Sequence[PartitionLog]) -> 
 
 
 def write_high_watermarks(directory: LogDirectory, logs: Sequence[PartitionLog]) -> None:
-    """Write up to where records are committed, which only leaders know: a replica that starts anew can't find out."""
+    """Write the high watermarks, which only leaders know: a replica that restarts cannot compute them."""
     directory.write_high_watermarks(_offsets(logs, lambda log: log.high_watermark))
 
 
 def _offsets(logs: Iterable[PartitionLog], offset_of: Callable[[PartitionLog], int]) -> dict[TopicPartition, int]:
-    """Offsets that say something: a missing entry reads as 0."""
+    """Return the non-zero offsets: a missing entry reads as 0."""
     return {log.topic_partition: offset for log in logs if (offset := offset_of(log)) > 0}

@@ -2,11 +2,11 @@
 
 A log has a clean part and, from the cleaner's checkpoint on, a dirty one; the active segment is never touched. The
 cleaner takes the log with the greatest share of dirty bytes, reads the dirty part's keys into a map of bounded size,
-then copies everything up to there without what the map makes superfluous, a group of segments into one new segment.
-That one takes the old ones' place at once; a crash at any step leaves the old or the new ones.
+then copies everything up to there without obsolete records, a group of segments into one new segment.
+The new segment replaces the old ones atomically; a crash at any step leaves the old or the new ones.
 
 Reading and writing use descriptors of their own, so this may run in a thread next to the node's loop. Appends and reads
-go on meanwhile: what they share is the tuple of segments. The caller brings the clock, and pauses for throttling.
+continue meanwhile: they share only the tuple of segments. The caller provides the clock, and pauses for throttling.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _READ_SIZE = 1 << 20
 
 
 class CleaningAborted(Exception):
-    """The cleaner was told to stop; what it wrote is dropped, the log is as before."""
+    """The cleaner was stopped; its output is dropped, and the log is unchanged."""
 
 
 class CleanableRange(NamedTuple):
@@ -54,7 +54,7 @@ class CleanableRange(NamedTuple):
     clean_bytes: int
     dirty_bytes: int
     is_due: bool
-    """``max.compaction.lag.ms`` has passed for something in it."""
+    """``max.compaction.lag.ms`` has passed for some record in it."""
 
     @property
     def dirty_ratio(self) -> float:
@@ -63,7 +63,7 @@ class CleanableRange(NamedTuple):
 
 
 class CleanerStats(NamedTuple):
-    """One cleaning: up to which offset the log is clean now, and what it took."""
+    """The result of one cleaning: the offset up to which the log is clean, and its costs."""
 
     topic_partition: TopicPartition
     end_offset: int
@@ -75,7 +75,7 @@ class CleanerStats(NamedTuple):
 
 
 def cleanable_range(log: PartitionLog, checkpoint: int | None, now_ms: int) -> CleanableRange:
-    """What of the log may be cleaned now, given up to where it was cleaned before."""
+    """Return the part of the log that may be cleaned now, given the end of the last cleaning."""
     segments = log.segments
     config = log.config
     first_dirty = log.log_start_offset if checkpoint is None else checkpoint
@@ -154,7 +154,7 @@ class _Cleaning:
     # First pass: the keys of the dirty part
 
     def _fill(self, offset_map: CleanerOffsetMap, segments: Sequence[Segment], cleanable: CleanableRange) -> None:
-        """Put the dirty part's keys into the map, as far as it has room."""
+        """Put the dirty part's keys into the map, up to its capacity."""
         transactions = CleanedTransactions(self._aborted(segments, cleanable.end))
         offset_map.latest_offset = cleanable.first_dirty - 1
         for segment, after in _with_end(segments):
@@ -179,7 +179,7 @@ class _Cleaning:
         batch: memoryview,
         first_dirty: int,
     ) -> bool:
-        """False when the map is full: the batch then counts as not seen."""
+        """Add a batch; False when the map is full: the batch then counts as not read."""
         if view.is_control:
             transactions.read_control_batch(view.producer_id, view.last_offset, read_end_transaction_marker(batch))
             return True
@@ -195,10 +195,10 @@ class _Cleaning:
                     put(record[4], offset)
         return True
 
-    # Second pass: copy what stays
+    # Second pass: copy the retained records
 
     def _groups(self, segments: Sequence[Segment]) -> Iterator[list[Segment]]:
-        """Neighbours that fit into one segment together."""
+        """Group neighbouring segments that fit into one segment."""
         config = self._log.config
         group: list[Segment] = []
         size = 0
@@ -220,7 +220,7 @@ class _Cleaning:
         pool = FilePool(1)
         cleaned = Segment(log.directory, group[0].base_offset, pool, suffix=CLEANED_SUFFIX, created_ms=self._now_ms)
         try:
-            cleaned.delete()  # What an aborted attempt may have left.
+            cleaned.delete()  # Files that an aborted attempt may have left.
             for segment in group:
                 self._clean_segment(segment, cleaned, batches, transactions)
             if not cleaned.size:
@@ -262,7 +262,7 @@ class _Cleaning:
     # Parts
 
     def _batches(self, segment: Segment) -> Iterator[memoryview]:
-        """The bytes of each batch, whose checksum is right; pausing after each. Never more than a piece in memory.
+        """Yield the bytes of each batch after checking them, with a pause after each; memory is bounded.
 
         The checksum does not cover the base offset: a batch whose offsets do not follow is damaged too.
         """
@@ -276,7 +276,7 @@ class _Cleaning:
                 while used + HEADER_SIZE <= len(piece):
                     header = HEADER.unpack_from(piece, used)
                     if header_problem(header[1], header[3], header[6], header[12]) is not None:
-                        raise CorruptSegmentError(segment.path, position + used, "no record batch")
+                        raise CorruptSegmentError(segment.path, position + used, "not a record batch")
                     size = header[1] + BATCH_OVERHEAD
                     batch = piece[used : used + size]
                     if len(batch) < size:
@@ -302,7 +302,7 @@ class _Cleaning:
             os.close(fd)
 
     def _aborted(self, segments: Sequence[Segment], end_offset: int) -> Iterable[AbortedTransaction]:
-        """The aborted transactions that have records below ``end_offset``, wherever they ended."""
+        """Return the aborted transactions with records below ``end_offset``, wherever they ended."""
         start = segments[0].base_offset if segments else 0
         for segment in self._log.segments:
             if segment.base_offset >= start:
@@ -318,7 +318,7 @@ class _Cleaning:
 
 
 class LogCleaner:
-    """Chooses the dirtiest log, cleans it, and remembers up to where each log is clean."""
+    """Chooses the dirtiest log, cleans it, and records up to where each log is clean."""
 
     def __init__(
         self,
@@ -335,7 +335,7 @@ class LogCleaner:
     ) -> None:
         """``cleaner_offsets`` is updated after each cleaning, then ``checkpoint`` is called to write it.
 
-        ``report_failure`` is told what failed, and says whether a disk is to blame.
+        ``report_failure`` receives the error, and returns whether a disk caused it.
         """
         self._logs = logs
         self._cleaner_offsets = cleaner_offsets
@@ -347,10 +347,10 @@ class LogCleaner:
         self._report_failure = report_failure
         self._report_damage = report_damage
         self.uncleanable: dict[TopicPartition, str] = {}
-        """Logs that are damaged, and how: they are left alone until the node starts again."""
+        """Damaged logs with their errors: they are not cleaned until the node restarts."""
 
     def dirtiest(self, now_ms: int) -> tuple[PartitionLog, CleanableRange] | None:
-        """The log that needs cleaning most, None if none does."""
+        """Return the log that needs cleaning most, None if none does."""
         chosen: tuple[PartitionLog, CleanableRange] | None = None
         for log in self._logs():
             if not log.config.compact or log.is_deleted or log.topic_partition in self.uncleanable:
@@ -367,7 +367,7 @@ class LogCleaner:
         return chosen
 
     def clean_dirtiest(self, now_ms: int) -> CleanerStats | None:
-        """Clean one log, if one needs it. A damaged one is set aside, one that changed meanwhile is tried again."""
+        """Clean one log, if one needs it. A damaged log is excluded, one that changed meanwhile is retried."""
         chosen = self.dirtiest(now_ms)
         if chosen is None or not self._pauses.try_begin(chosen[0].topic_partition):
             return None
@@ -393,17 +393,17 @@ class LogCleaner:
             )
         except (CorruptSegmentError, DecodeError) as error:
             self.uncleanable[log.topic_partition] = str(error)
-            _log.error("%s can not be compacted: %s", log.topic_partition, error)
+            _log.error("cannot compact %s: %s", log.topic_partition, error)
             if isinstance(error, CorruptSegmentError):
                 self._report_damage(log, error)
             return None
         except (CleaningAborted, FileNotFoundError) as error:
             if not log.is_deleted:
-                _log.info("compaction of %s was given up: %s", log.topic_partition, error)
+                _log.info("compaction of %s was aborted: %s", log.topic_partition, error)
             return None
         except (OSError, StorageError) as error:
             if not self._report_failure(log, error):
-                _log.warning("compaction of %s was given up: %s", log.topic_partition, error)
+                _log.warning("compaction of %s was aborted: %s", log.topic_partition, error)
             return None
         self._cleaner_offsets[log.topic_partition] = stats.end_offset
         self._checkpoint()
@@ -411,6 +411,6 @@ class LogCleaner:
 
 
 def _with_end(segments: Sequence[Segment]) -> Iterator[tuple[Segment, int]]:
-    """Each segment and the offset where the next one starts (for the last one: unknown)."""
+    """Yield each segment and the offset where the next one starts (for the last one: unknown)."""
     for index, segment in enumerate(segments):
         yield segment, segments[index + 1].base_offset if index + 1 < len(segments) else _NO_END

@@ -1,7 +1,7 @@
-"""Log directories whose disk failed: noticed anywhere, on any thread, and handled in one place, by the node's loop.
+"""Collects failures of log directories from any thread, for the node's loop to handle.
 
-Kafka takes a directory out of use for any failed operation on its files; it comes back with the next start. So do we,
-but for what is not the disk's fault: a lack of descriptors or memory, or a name that is taken.
+Kafka takes a directory offline for any failed operation on its files, until the next start. So does barnabas,
+except for errors that the disk did not cause: a lack of descriptors or memory, or a name that is taken.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ _NOT_THE_DISK = frozenset(
 )
 
 LogDirFailure = tuple[str, str]
-"""The path of a directory, and what happened to it."""
+"""The path of a failed directory, and the reason."""
 
 
 def is_disk_failure(error: BaseException) -> bool:
-    """Whether the error says that a directory can't be used any more: one of the system, bare or inside of ours."""
+    """Whether the error means that a directory cannot be used: a system error, bare or as the cause of ours."""
     if isinstance(error, OSError):
         return error.errno not in _NOT_THE_DISK
     return isinstance(error, StorageError) and error.__cause__ is not None and is_disk_failure(error.__cause__)
 
 
 class LogDirFailureChannel:
-    """From whoever meets the failure to the one who takes the directory out of use."""
+    """A queue of failures, from the threads that find them to the loop that takes the directory offline."""
 
     def __init__(self) -> None:
         self.on_failure: Callable[[], object] = lambda: None
-        """Called on the thread that met a failure; somebody has to ``take`` soon."""
+        """Called on the thread that found a failure; the loop must call ``take`` soon."""
         self._failures: deque[LogDirFailure] = deque()
         self._known: set[str] = set()
 
     def report(self, path: str, error: BaseException | str) -> None:
-        """A directory can't be used any more. Only the first report of each is told."""
+        """Report a failed directory. Only the first report of each directory counts."""
         if path in self._known:
             return
         self._known.add(path)

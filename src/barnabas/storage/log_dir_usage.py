@@ -1,4 +1,4 @@
-"""How full the log directories of a node are, and with what: the answer to DescribeLogDirs."""
+"""Measures the usage of a node's log directories, for DescribeLogDirs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ReplicaUsage(NamedTuple):
 
 
 class LogDirUsage(NamedTuple):
-    """One directory, its volume and what lives in it; nothing but ``failure`` when it is out of use."""
+    """One directory, its volume and its replicas; only ``failure`` when it is offline."""
 
     path: str
     failure: str | None
@@ -36,7 +36,7 @@ class LogDirUsage(NamedTuple):
 
 
 def log_dir_usage(logs: LogManager) -> list[LogDirUsage]:
-    """A directory that does not answer is reported as failed."""
+    """Measure a directory; one that cannot be read is reported as failed."""
     return [_usage(logs, directory) for directory in logs.directories.all]
 
 

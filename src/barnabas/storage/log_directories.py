@@ -1,6 +1,6 @@
-"""The log directories of a node together: which are in use, which failed, and where a new log goes.
+"""The log directories of a node: which are online, which failed, and where a new log is created.
 
-What lived in a directory that failed is not made anew elsewhere: it may come back with the next start.
+Logs in a failed directory are not created elsewhere: the directory may be usable after the next start.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ __all__ = ["LogDirectories", "LogDirectoryOffline"]
 _log = logging.getLogger(__name__)
 
 _UNCHOSEN = (None, Uuid.from_int(0), Uuid.from_int(1))
-"""Directory ids of a replica that was not put anywhere yet: none, migrating, unassigned."""
+"""Directory ids of a replica without a directory: none, migrating, unassigned."""
 
 
 class LogDirectoryOffline(StorageError):
-    """The log lives, or may live, in a directory that is out of use."""
+    """The log lives, or may live, in an offline directory."""
 
 
 class LogDirectories:
     def __init__(
         self, paths: Sequence[str], *, ids: Mapping[str, Uuid] | None = None, offline: Mapping[str, str] | None = None
     ) -> None:
-        """``offline``: those that can't be used from the beginning, and why."""
+        """``offline``: directories that are unusable from the start, with the reason."""
         if not paths:
             raise ValueError("at least one log directory is needed")
         self.all = [LogDirectory(path, (ids or {}).get(path, Uuid.ZERO)) for path in paths]
@@ -39,7 +39,7 @@ class LogDirectories:
             directory.failure = (offline or {}).get(path)
         self.failures = LogDirFailureChannel()
         self.preferred: dict[TopicPartition, LogDirectory] = {}
-        """Where logs that are not there yet were asked to be made."""
+        """The directories requested for logs that do not exist yet."""
         self._lost: dict[TopicPartition, Uuid | None] = {}
 
     @property
@@ -47,17 +47,17 @@ class LogDirectories:
         return [directory for directory in self.all if directory.is_online]
 
     def at(self, path: str) -> LogDirectory | None:
-        """One of the directories by its absolute path, as it was configured."""
+        """Return a directory by its absolute path, as it was configured."""
         return next((directory for directory in self.all if directory.path == path), None)
 
     def of_path(self, path: str) -> LogDirectory | None:
-        """The directory in use that a partition's path lies in."""
+        """Return the online directory that contains a partition's path."""
         return next((directory for directory in self.online if os.path.dirname(path) == directory.path), None)
 
     # Locks
 
     def lock(self) -> None:
-        """Claim all of them. Raises StorageError if somebody else uses one, or if none can be used."""
+        """Lock all of them. Raises StorageError if another process uses one, or if none can be used."""
         for directory in self.online:
             try:
                 directory.lock()
@@ -70,7 +70,7 @@ class LogDirectories:
         self.require_one()
 
     def begin_without(self, directory: LogDirectory, error: BaseException) -> None:
-        _log.error("the log directory %s can't be used, the node goes on without it: %s", directory.path, error)
+        _log.error("cannot use the log directory %s, the node starts without it: %s", directory.path, error)
         directory.failure = str(error)
 
     def require_one(self) -> None:
@@ -81,7 +81,7 @@ class LogDirectories:
     # Failures
 
     def attempt(self, directory: LogDirectory, work: Callable[[LogDirectory], None]) -> None:
-        """Do something with a directory; a disk that fails is reported. Any thread may do it."""
+        """Run ``work`` on a directory; a disk error is reported. May be called on any thread."""
         try:
             work(directory)
         except (OSError, StorageError) as error:
@@ -90,16 +90,16 @@ class LogDirectories:
             self.failures.report(directory.path, error)
 
     def note_lost(self, topic_partition: TopicPartition, topic_id: Uuid | None) -> None:
-        """The current log of the partition was in a directory that failed."""
+        """Note that the current log of the partition was in a failed directory."""
         self._lost[topic_partition] = topic_id
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """The partition was deleted: there is nothing to come back any more."""
+        """Forget a deleted partition: its log in an offline directory will not be used again."""
         self._lost.pop(topic_partition, None)
         self.preferred.pop(topic_partition, None)
 
     def is_offline(self, topic_partition: TopicPartition, topic_id: Uuid | None, directory_id: Uuid | None) -> bool:
-        """Whether the log of a partition that has none here is, or may be, in a directory that is out of use."""
+        """Whether the log of a partition without an online log is, or may be, in an offline directory."""
         if len(self.online) == len(self.all):
             return False
         try:
@@ -117,9 +117,9 @@ class LogDirectories:
         directory_id: Uuid | None,
         count: Callable[[LogDirectory], int],
     ) -> list[LogDirectory]:
-        """Where a new log may be made, the best place first; ``count`` tells how many logs a directory has.
+        """Return the directories for a new log, the best first; ``count`` returns the number of logs of a directory.
 
-        Raises LogDirectoryOffline if the log exists in a directory that is out of use, or may exist in one.
+        Raises LogDirectoryOffline if the log exists in an offline directory, or may exist in one.
         """
         self._check_not_offline(topic_partition, topic_id, directory_id)
         online = self.online
@@ -127,7 +127,7 @@ class LogDirectories:
             return online
         preferred = self.preferred.get(topic_partition)
         if preferred is None and directory_id not in _UNCHOSEN:
-            preferred = next((each for each in online if each.id == directory_id), None)
+            preferred = next((directory for directory in online if directory.id == directory_id), None)
         if preferred is not None and preferred.is_online:
             return [preferred]
         usable = [directory for directory in online if not directory.is_cordoned] or online
@@ -138,7 +138,7 @@ class LogDirectories:
     ) -> None:
         if topic_partition in self._lost and self._lost[topic_partition] in (None, topic_id):
             raise LogDirectoryOffline(f"the log directory of {topic_partition} is offline")
-        if directory_id in _UNCHOSEN or any(each.id == directory_id for each in self.online):
+        if directory_id in _UNCHOSEN or any(directory.id == directory_id for directory in self.online):
             return
         offline = [directory.path for directory in self.all if not directory.is_online]
         if offline:

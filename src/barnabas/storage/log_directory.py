@@ -1,8 +1,8 @@
-"""One of the directories in ``log.dirs``: its lock, its mark of a clean shutdown, its checkpoints, its partitions.
+"""One of the directories in ``log.dirs``: its lock, its clean shutdown marker, its checkpoints, its partitions.
 
-A partition's directory is ``topic-partition``. One that is being deleted is ``topic-partition.<unique id>-delete``: the
-rename takes it away at once, the files follow later, after a restart if need be. One that is on its way here from
-another log directory is ``topic-partition.<unique id>-future`` until it is complete.
+A partition's directory is ``topic-partition``. A directory being deleted is ``topic-partition.<unique id>-delete``: it
+is renamed at once, and its files are removed later, after a restart if need be. A directory that is being moved here
+from another log directory is ``topic-partition.<unique id>-future`` until it is complete.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 BOOT_ID_FILE = "barnabas-boot-id"
 _BOOT_ID = re.compile(r"[0-9a-z-]{1,64}")
-"""As Linux writes one, or a test."""
+"""The format of Linux, also used by tests."""
 DELETE_SUFFIX = "-delete"
 NAME_LENGTH_MAX = 255
-# The metadata log is a partition by its layout, but the quorum's, not the log manager's.
+# The metadata log has the layout of a partition, but belongs to the quorum, not to the log manager.
 METADATA_TOPIC = "__cluster_metadata"
 
 _BOOT_ID_BYTES_MAX = 100
@@ -59,12 +59,12 @@ _log = logging.getLogger(__name__)
 _NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 _FUTURE_NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)\.[0-9a-f]{32}-future")
 _DELETED_NAME = re.compile(r".+\.[0-9a-f]+-delete")
-# Locks of a process do not exclude itself.
+# File locks do not exclude the same process.
 _locked_here: set[str] = set()
 
 
 def parse_directory_name(name: str) -> TopicPartition | None:
-    """The partition that a directory of this name belongs to, None if it is no partition's."""
+    """Return the partition of a directory name, None if the name is not a partition's."""
     match = _NAME.fullmatch(name)
     if match is None or name.endswith((DELETE_SUFFIX, "-future", "-stray")):
         return None
@@ -72,28 +72,28 @@ def parse_directory_name(name: str) -> TopicPartition | None:
 
 
 def delete_directory_name(topic_partition: TopicPartition, unique_id: str) -> str:
-    """What the directory is renamed to when its partition is deleted; a long topic name is shortened to fit."""
+    """Return the name for the directory of a deleted partition; a long topic name is shortened to fit."""
     suffix = f"-{topic_partition.partition}.{unique_id}{DELETE_SUFFIX}"
     return f"{topic_partition.topic[: NAME_LENGTH_MAX - len(suffix)]}{suffix}"
 
 
 def future_directory_name(topic_partition: TopicPartition, unique_id: str) -> str:
-    """What the directory is called while the partition moves; too long a name can't be moved."""
+    """Return the name of the directory while the partition moves; a partition with too long a name cannot be moved."""
     return f"{topic_partition.topic}-{topic_partition.partition}.{unique_id}-future"
 
 
 def parse_future_name(name: str) -> TopicPartition | None:
-    """The partition that is on its way to a directory of this name, None if none is."""
+    """Return the partition that is being moved to a directory of this name, None for other names."""
     match = _FUTURE_NAME.fullmatch(name)
     return None if match is None else TopicPartition(match["topic"], int(match["partition"]))
 
 
 class LogDirectoryInUse(StorageError):
-    """Somebody else works in the directory."""
+    """Another process, or another node, uses the directory."""
 
 
 class LogDirectory:
-    """``id`` is that of its meta.properties. Out of use (not ``is_online``) from a failure on until the next start."""
+    """``id`` is that of its meta.properties. After a failure it is offline (not ``is_online``) until the next start."""
 
     def __init__(self, path: str, directory_id: Uuid = Uuid.ZERO) -> None:
         self.path = os.path.abspath(path)
@@ -113,9 +113,9 @@ class LogDirectory:
     # Lock
 
     def lock(self) -> None:
-        """Make the directory if need be and claim it.
+        """Create the directory if needed and lock it.
 
-        Raises LogDirectoryInUse if another process (or node) has it, StorageError if it can't be used.
+        Raises LogDirectoryInUse if another process (or node) uses it, StorageError if it cannot be used.
         """
         try:
             os.makedirs(self.path, DIRECTORY_MODE, exist_ok=True)
@@ -146,10 +146,10 @@ class LogDirectory:
     # Clean shutdown
 
     def take_clean_shutdown(self) -> int | None:
-        """Read and remove the mark of a clean shutdown: the broker epoch in it (-1 if none), or None without a mark.
+        """Read and remove the clean shutdown marker: the broker epoch in it (-1 if none), or None without a marker.
 
-        Removed before anything is loaded, so that a crash from now on is one. Before Kafka 3.7 the mark was an empty
-        file; one that is neither empty nor JSON is damaged, and proves nothing.
+        It is removed before anything is loaded, so that a crash from now on is detected. Before Kafka 3.7 it was an
+        empty file; one that is neither empty nor JSON is damaged, and proves nothing.
         """
         path = f"{self.path}/{CLEAN_SHUTDOWN_FILE}"
         try:
@@ -167,7 +167,7 @@ class LogDirectory:
             return None
 
     def is_same_boot(self, current: str) -> bool:
-        """Whether the directory was last opened in this run of the machine."""
+        """Whether the directory was last opened since the machine's last boot."""
         try:
             with naming(f"{self.path}/{BOOT_ID_FILE}"), open(f"{self.path}/{BOOT_ID_FILE}", "rb") as file:
                 known = file.read(_BOOT_ID_BYTES_MAX).decode("ascii", "replace").strip()
@@ -178,7 +178,8 @@ class LogDirectory:
         return known == current != UNKNOWN_BOOT
 
     def note_boot(self, current: str) -> None:
-        """All logs were opened in this run of the machine: what they and the checkpoints say now must stay true."""
+        """Record that all logs were opened since the machine's boot: their state and the checkpoints must stay
+        valid."""
         write_atomically(f"{self.path}/{BOOT_ID_FILE}", f"{current}\n".encode())
 
     def mark_clean_shutdown(self, broker_epoch: int) -> None:
@@ -188,7 +189,7 @@ class LogDirectory:
     # Partitions
 
     def partitions(self) -> dict[str, TopicPartition]:
-        """Path -> partition of each partition's directory, sorted by name."""
+        """Return path -> partition of each partition's directory, sorted by name."""
         found: dict[str, TopicPartition] = {}
         with os.scandir(self.path) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
@@ -198,18 +199,18 @@ class LogDirectory:
         return found
 
     def deleted_partitions(self) -> list[str]:
-        """Paths of directories whose deletion was begun."""
+        """Return the paths of directories whose deletion has begun."""
         with os.scandir(self.path) as entries:
             return sorted(entry.path for entry in entries if _DELETED_NAME.fullmatch(entry.name) and entry.is_dir())
 
     def future_partitions(self) -> dict[str, TopicPartition]:
-        """Path -> partition of each that is on its way here, sorted by name."""
+        """Return path -> partition of each that is being moved here, sorted by name."""
         with os.scandir(self.path) as entries:
             found = {entry.path: parse_future_name(entry.name) for entry in entries if entry.is_dir()}
         return {path: partition for path, partition in sorted(found.items()) if partition is not None}
 
     def sync(self) -> None:
-        """Make the names of what is in it durable."""
+        """Make the directory entries durable."""
         sync_directory(self.path)
 
     def partition_path(self, topic_partition: TopicPartition) -> str:
@@ -236,7 +237,7 @@ class LogDirectory:
         write_offsets(f"{self.path}/{LOG_START_OFFSET_CHECKPOINT}", offsets)
 
     def write_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Nothing is written while they stay as they are: it is done every few seconds."""
+        """Write changed offsets; called every few seconds, so unchanged ones are not written."""
         if offsets == self._written_high_watermarks:
             return
         write_offsets(f"{self.path}/{REPLICATION_OFFSET_CHECKPOINT}", offsets)
@@ -246,12 +247,12 @@ class LogDirectory:
         write_offsets(f"{self.path}/{CLEANER_OFFSET_CHECKPOINT}", offsets)
 
     def _read(self, name: str) -> dict[TopicPartition, int]:
-        """A damaged checkpoint counts as none, as in Kafka, and is kept beside: recovery reads more without it."""
+        """Read a checkpoint. A damaged one counts as missing, as in Kafka, and is kept: recovery then reads more."""
         path = f"{self.path}/{name}"
         try:
             return read_offsets(path)
         except CorruptFileError as error:
-            _log.error("a checkpoint is damaged and counts as none; it is kept as %s.damaged: %s", path, error)
+            _log.error("a checkpoint is damaged and is ignored; it is kept as %s.damaged: %s", path, error)
             with suppress(OSError):
                 os.rename(path, f"{path}.damaged")
             return {}
@@ -259,6 +260,6 @@ class LogDirectory:
     # Space
 
     def space(self) -> tuple[int, int]:
-        """(total, usable) bytes of the volume."""
+        """Return the total and usable bytes of the volume."""
         volume = os.statvfs(self.path)
         return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize

@@ -1,14 +1,14 @@
-"""All partition logs of a node, over all of its log directories.
+"""Manages all partition logs of a node, in all of its log directories.
 
-The node drives it: ``startup`` opens what is there (recovering it unless the last shutdown was clean), then from time
-to time ``run_retention``, ``checkpoint`` and ``remove_deleted``, and at the end ``shutdown``. The cleaner works in a
-thread of its own on the logs that it finds here; see ``log_cleaner``.
+The node drives it: ``startup`` opens the existing logs (recovering them unless the last shutdown was clean), then from
+time to time ``run_retention``, ``checkpoint`` and ``remove_deleted``, and at the end ``shutdown``. The cleaner works in
+a thread of its own on these logs; see ``log_cleaner``.
 
-A log's settings are not on disk. Logs are opened with the node's defaults and get their own with ``update_config``,
-once the node has loaded its metadata.
+A log's settings are not on disk. Logs are opened with the node's defaults and receive their own through
+``update_config``, once the node has loaded its metadata.
 
-A directory whose disk fails is reported through ``directories.failures`` and taken out of use with ``take_offline``;
-the others go on.
+A directory whose disk fails is reported through ``directories.failures`` and taken offline with ``take_offline``;
+the others stay online.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class LogManager:
         offline: Mapping[str, str] | None = None,
         boot: str | None = None,
     ) -> None:
-        """Nothing is touched before ``startup``. ``offline``: directories that can't be used, and why.
+        """No file is touched before ``startup``. ``offline``: unusable directories, with the reason.
 
-        ``boot`` is the id of this run of the machine, if it is not the one that the system gives.
+        ``boot`` is the machine's boot id, if it differs from the system's.
         """
         self._boot = boot if boot is not None else boot_id()
         self.directories = LogDirectories(log_dirs, ids=directory_ids, offline=offline)
@@ -83,7 +83,7 @@ class LogManager:
         self._checkpoint_lock = Lock()
         self._cleaner_checkpoint_lock = Lock()
         self._deleted = DeletedDirectories()
-        # Set by the cleaner, told by it from then on: up to where each compacted log is clean.
+        # Set by the cleaner, and maintained by it: up to where each compacted log is clean.
         self.cleaner_offsets: dict[TopicPartition, int] = {}
 
     # Logs
@@ -92,7 +92,7 @@ class LogManager:
         return self.table.current.get(topic_partition)
 
     def future(self, topic_partition: TopicPartition) -> PartitionLog | None:
-        """The log that the partition has in another directory while it moves there."""
+        """Return the partition's future log while it moves to another directory."""
         return self.table.future.get(topic_partition)
 
     def logs(self) -> list[PartitionLog]:
@@ -112,11 +112,11 @@ class LogManager:
         leader_epoch: int = EPOCH_MAX,
         is_followed: bool = False,
     ) -> PartitionLog:
-        """The partition's log: the current one, a stray that fits, or a new one in the directory of that id.
+        """Return the partition's log: the current one, a matching stray, or a new one in the directory of that id.
 
         A log of another topic with that name is set aside first. A log of a later epoch than ``leader_epoch`` does not
-        fit. ``is_followed``: another broker leads, so the records may be copied from there. Raises LogDirectoryOffline
-        when the log may be in a directory that is out of use, LogWithheld when its records were set aside.
+        match. ``is_followed``: another broker leads, so the records may be copied from there. Raises
+        LogDirectoryOffline when the log may be in an offline directory, LogWithheld when its records were set aside.
         """
         log = self.get(topic_partition)
         if log is not None and not self.strays.claim(log, topic_id):
@@ -145,10 +145,10 @@ class LogManager:
                 self.directories.preferred.pop(topic_partition, None)
                 self.strays.withheld.pop(topic_partition, None)
                 return created
-        raise LogDirectoryOffline(f"no log directory can take {topic_partition}")
+        raise LogDirectoryOffline(f"no online log directory for {topic_partition}")
 
     def set_aside(self, log: PartitionLog, reason: str, *, now_ms: int) -> None:
-        """Keep a log's files under another name and take it out of service: no record says that it was deleted."""
+        """Set a log aside under another name: the metadata log has no record of its deletion."""
         self.directories.forget(log.topic_partition)
         self.delete_future(log.topic_partition, now_ms=now_ms)
         self.cleaner_offsets.pop(log.topic_partition, None)
@@ -156,7 +156,7 @@ class LogManager:
         self.strays.set_aside(log, reason)
 
     def _has_arrived(self, topic_partition: TopicPartition, topic_id: Uuid | None, directory_id: Uuid | None) -> bool:
-        """Whether a crash came between the last two steps of a move: there is only the future log, in its place."""
+        """Whether a crash came between the last two steps of a move, so that only the future log exists."""
         future = self.future(topic_partition)
         if future is None or future.topic_id != topic_id:
             return False
@@ -164,27 +164,27 @@ class LogManager:
         return directory is not None and directory.id == directory_id
 
     def create_future(self, topic_partition: TopicPartition, directory: LogDirectory, *, now_ms: int) -> PartitionLog:
-        """An empty log of the partition, which has a current one, in another directory. Raises StorageError."""
+        """Create an empty future log of the partition in another directory. Raises StorageError."""
         current = self.table.current[topic_partition]
         path = f"{directory.path}/{future_directory_name(topic_partition, self._new_unique_id())}"
         future = self._try_create(directory, path, topic_partition, current.topic_id, current.config, now_ms)
         if future is None:
-            raise LogDirectoryOffline(f"{directory.path} can't take {topic_partition}")
+            raise LogDirectoryOffline(f"{directory.path} is offline: cannot create {topic_partition} there")
         self.table.add(future, directory, is_future=True)
         return future
 
     def replace_current(self, topic_partition: TopicPartition, *, now_ms: int) -> PartitionLog:
-        """The future log is complete: it becomes the current one, and the one before is deleted.
+        """Make the complete future log the current one, and delete the old one.
 
-        The old one is renamed first: after a crash in between there is only the future log, which the next start takes.
-        Raises OSError, with the disk reported, if the future log can't take its place; the current one stays then.
+        The old one is renamed first: after a crash in between only the future log exists, which the next start uses.
+        Raises OSError, with the disk reported, if the future log cannot be renamed; then the current one stays.
         """
         future = self.table.future[topic_partition]
         current = self.get(topic_partition)
         old_path = None if current is None else self._step_aside(current)
         directory = self.table.directory_of(future)
         if directory is None:
-            raise LogDirectoryOffline(f"the future log of {topic_partition} is gone")
+            raise LogDirectoryOffline(f"the future log of {topic_partition} no longer exists")
         try:
             future.move_to(directory.partition_path(topic_partition))
             directory.sync()
@@ -197,12 +197,12 @@ class LogManager:
             self._retire(current, now_ms)
         self.table.remove(future)
         self.table.add(future, directory)
-        # It may hold what the cleaner had removed from the other one.
+        # It may hold records that the cleaner had removed from the old log.
         self.cleaner_offsets.pop(topic_partition, None)
         return future
 
     def _step_aside(self, current: PartitionLog) -> str | None:
-        """Give up the current log's name; returns its path before, None if its disk does not let us."""
+        """Rename the current log out of the way; returns its earlier path, None if its disk failed."""
         directory, path = self.table.directory_of(current), current.directory
         if directory is None:
             return None
@@ -215,12 +215,12 @@ class LogManager:
         return path
 
     def update_config(self, topic: str, config: TopicConfig) -> None:
-        """The topic's settings changed (or are known now): they hold from the next append on."""
+        """Apply the topic's settings, from the next append on."""
         for log in self.table.of_topic(topic):
             self._set_config(log, config)
 
     def delete(self, topic_partition: TopicPartition, *, now_ms: int) -> bool:
-        """Take the log away at once; its files go after ``file.delete.delay.ms``. False if there is none."""
+        """Remove the log at once, and its files after ``file.delete.delay.ms``. False if it does not exist."""
         self.directories.forget(topic_partition)
         self.delete_future(topic_partition, now_ms=now_ms)
         log = self.get(topic_partition)
@@ -231,7 +231,7 @@ class LogManager:
         return True
 
     def delete_future(self, topic_partition: TopicPartition, *, now_ms: int) -> bool:
-        """The partition moves no more. False if it didn't."""
+        """Cancel the partition's move. False if it was not moving."""
         future = self.future(topic_partition)
         if future is None:
             return False
@@ -244,17 +244,17 @@ class LogManager:
         return self.table.directory_of(log)
 
     def report_failure(self, log: PartitionLog, error: BaseException) -> bool:
-        """Something on the log's files failed; False if its disk is not to blame. May be called on any thread."""
+        """Report a failed operation on the log's files; False if the disk did not cause it. Any thread may call it."""
         directory = self.table.directory_of(log)
         if directory is None:
-            return True  # It was taken out of use, or deleted, meanwhile.
+            return True  # It was taken offline, or deleted, meanwhile.
         if not is_disk_failure(error):
             return False
         self.directories.failures.report(directory.path, error)
         return True
 
     def take_offline(self, path: str, reason: str) -> list[PartitionLog]:
-        """Take a directory out of use until the next start; the logs that were in it, current and future ones."""
+        """Take a directory offline until the next start; returns its current and future logs."""
         directory = self.directories.at(path)
         if directory is None or not directory.is_online:
             return []
@@ -276,7 +276,7 @@ class LogManager:
     def startup(self, *, now_ms: int, config_of: Callable[[str], TopicConfig] | None = None) -> LoadReport:
         """Lock the directories and open every log in them.
 
-        A directory that fails stays out of use. Raises StorageError if all do, or if somebody else uses one.
+        A directory that fails stays offline. Raises StorageError if all fail, or if another process uses one.
         """
         began = perf_counter()
         self.directories.lock()
@@ -293,7 +293,7 @@ class LogManager:
                 self._forget_logs_in(directory)
         found = [epochs[directory] for directory in self.directories.online]
         self.directories.require_one()
-        # What a damaged log acknowledged before is not all there: that is no better than an unclean shutdown.
+        # A damaged log has lost acknowledged records, which is as bad as an unclean shutdown.
         is_whole = len(set(found)) == 1 and not self.damaged
         self.previous_broker_epoch = found[0] if found[0] is not None and is_whole else -1
         return LoadReport(len(self), None not in found, truncations, perf_counter() - began)
@@ -301,7 +301,7 @@ class LogManager:
     def shutdown(self, *, now_ms: int, broker_epoch: int = -1) -> None:
         """Close every log, write the checkpoints and mark the directories as cleanly shut down.
 
-        One that can't be closed is left as after a crash.
+        A directory with a log that cannot be closed stays marked as after a crash.
         """
         dirty = sum(log.log_end_offset > log.recovery_point for log in self.table.all())
         for directory in self.directories.online:
@@ -309,7 +309,7 @@ class LogManager:
                 for log in self.table.in_directory(directory):
                     log.close(now_ms, sync=dirty < SYNC_ALL_LOGS_MIN)
             except (OSError, StorageError) as error:
-                _log.error("the logs in %s can't be closed: %s", directory.path, error)
+                _log.error("cannot close the logs in %s: %s", directory.path, error)
                 directory.failure = str(error)
         if dirty >= SYNC_ALL_LOGS_MIN:
             os.sync()
@@ -362,7 +362,7 @@ class LogManager:
             )
             high_watermark = high_watermarks.get(topic_partition, 0)
             if not is_clean and not is_same_boot:
-                # Above it may stand what was cut before the power went, in the place of what was committed.
+                # Above it may be records that were truncated before the power failure, in place of committed ones.
                 high_watermark = min(high_watermark, log.recovery_point)
             log.maybe_advance_high_watermark(high_watermark)
             self._set_config(log, log.config)
@@ -375,14 +375,15 @@ class LogManager:
                 truncations.append(truncation)
         if not is_same_boot:
             if high_watermarks:
-                # First, for after the boot id a log that ends below its high watermark is damaged.
+                # Written first: once the boot id is written, a log that ends below its high watermark counts as
+                # damaged.
                 write_high_watermarks(directory, self.table.in_directory(directory))
             directory.note_boot(self._boot)
 
     # Upkeep
 
     def run_retention(self, now_ms: int) -> int:
-        """Retire expired segments, forget silent producers; return how many segments were retired."""
+        """Retire expired segments, remove expired producers; return the number of retired segments."""
 
         def retain(log: PartitionLog) -> int:
             count = apply_retention(log, now_ms)
@@ -393,14 +394,14 @@ class LogManager:
         return self._each(self.logs(), retain)
 
     def flush_rolled(self) -> int:
-        """Flush the segments that logs have rolled away from; return of how many logs.
+        """Flush the rolled segments of logs; return the number of logs.
 
-        Made for a thread next to the loop: a full segment takes the disk a while.
+        Runs on a thread beside the loop, because flushing a full segment takes long.
         """
         return self._each(self.table.all(), PartitionLog.flush_rolled)
 
     def flush_due(self, now_ms: int) -> int:
-        """Flush the logs whose ``flush.ms`` has passed; return how many."""
+        """Flush the logs whose ``flush.ms`` has passed; return their number."""
         due = [
             log
             for log in self.logs()
@@ -423,7 +424,7 @@ class LogManager:
         self.checkpoint_cleaner_offsets()
 
     def checkpoint_high_watermarks(self) -> None:
-        """Only them: other replicas' logs are cut by them, so they are to be fresh. May be called from a thread."""
+        """Write only the high watermarks, to which other replicas truncate their logs. May be called from a thread."""
         self._write_for_each(write_high_watermarks)
 
     def _write_for_each(self, write: Callable[[LogDirectory, Sequence[PartitionLog]], None]) -> None:
@@ -433,12 +434,12 @@ class LogManager:
                 self.directories.attempt(directory, lambda at, logs=logs: write(at, logs))  # type: ignore[misc]
 
     def note_truncation(self, log: PartitionLog) -> None:
-        """A log was cut: what comes behind its end now was never compacted. To be followed by ``checkpoint``."""
+        """Forget compaction beyond the end of a truncated log. To be followed by ``checkpoint``."""
         if self.cleaner_offsets.get(log.topic_partition, 0) > log.log_end_offset:
             self.cleaner_offsets[log.topic_partition] = log.log_end_offset
 
     def checkpoint_cleaner_offsets(self) -> None:
-        """Write up to where logs are compacted. The cleaner calls this from its thread."""
+        """Write the offsets up to which logs are compacted. The cleaner calls this from its thread."""
         with self._cleaner_checkpoint_lock:
             offsets = dict(self.cleaner_offsets)
             for directory in self.directories.online:
@@ -447,7 +448,7 @@ class LogManager:
                 self.directories.attempt(directory, lambda at, known=known: at.write_cleaner_offsets(known))  # type: ignore[misc]
 
     def remove_deleted(self, now_ms: int, *, directories_max: int = 200) -> int:
-        """Unlink files and directories whose delay has passed; return how many segments and directories."""
+        """Unlink files and directories whose delay has passed; return the number of segments and directories."""
         self.strays.prune()
         count = self._each(self.table.all(), lambda log: log.remove_retired_files(now_ms))
         return count + self._deleted.remove_due(now_ms, directories_max=directories_max)
@@ -468,7 +469,7 @@ class LogManager:
         config: TopicConfig | None,
         now_ms: int,
     ) -> PartitionLog | None:
-        """None if the directory's disk fails; raises StorageError for anything else."""
+        """Create a log; None if the directory's disk fails. Raises StorageError for other errors."""
         try:
             log = PartitionLog.create(
                 path,
@@ -480,14 +481,15 @@ class LogManager:
             )
         except OSError as error:
             if not is_disk_failure(error):
-                raise StorageError(f"cannot make the log of {topic_partition} in {path}: {error}") from error
+                raise StorageError(f"cannot create the log of {topic_partition} in {path}: {error}") from error
             self.directories.failures.report(directory.path, error)
             return None
         self._set_config(log, log.config)
         return log
 
     def _retire(self, log: PartitionLog, now_ms: int) -> LogDirectory:
-        """Forget a log and rename its directory, whose files go later; returns where it lived."""
+        """Remove a log from the table and rename its directory, to delete its files later; returns its log
+        directory."""
         directory = self.table.remove(log)
         self.damaged.discard(log.topic_partition)
         path = log.directory if log.directory.endswith(DELETE_SUFFIX) else self._deleted_path(directory, log)
@@ -503,7 +505,7 @@ class LogManager:
         return f"{directory.path}/{delete_directory_name(log.topic_partition, self._new_unique_id())}"
 
     def _each(self, logs: Iterable[PartitionLog], work: Callable[[PartitionLog], int]) -> int:
-        """The sum of what ``work`` returns. The disk of a log that fails is reported; the others go on."""
+        """Return the sum of ``work`` over the logs. A disk error is reported, and the other logs continue."""
         total = 0
         for log in logs:
             try:

@@ -1,6 +1,6 @@
-"""Find the bytes that answer a fetch: from the batch that holds an offset, up to a limit, never beyond an offset.
+"""Finds the bytes that answer a fetch: from the batch that holds an offset, up to a limit, never beyond an offset.
 
-The first batch is whole or nothing is returned; the last one may be cut, as consumers expect of a broker.
+The first batch is whole, or nothing is returned. The last one may be incomplete, as consumers expect.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["FetchedRecords", "read_segments"]
 
 
 class FetchedRecords(NamedTuple):
-    """Batches as they are in the file. They stay valid whatever happens to the log."""
+    """Batches as they are in the file. They stay valid when the log changes."""
 
     records: bytes | memoryview
     aborted_transactions: list[AbortedTransaction] | None = None
@@ -39,7 +39,7 @@ def read_segments(
         segment = segments[at]
         found = segment.find(fetch_offset)
         if found is None:
-            continue  # A compacted segment whose last offsets are gone.
+            continue  # A compacted segment whose last records were removed.
         position, size, base_offset, _ = found
         if base_offset >= max_offset:
             break
@@ -65,7 +65,7 @@ def read_segments(
 
 
 def _position_of(segment: Segment, offset: int) -> int:
-    """Where the batch begins that a reader below ``offset`` may not see; the end of the segment if none follows."""
+    """Return the position of the first batch at or beyond ``offset``; the segment's end if none follows."""
     try:
         found = segment.find(offset)
     except DamagedRangeError as error:

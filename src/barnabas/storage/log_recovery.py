@@ -1,15 +1,15 @@
-"""Open a partition's directory: finish what a crash interrupted, cut what it tore, rebuild what it lost.
+"""Opens a partition's directory: finishes what a crash interrupted, truncates a torn tail, rebuilds lost files.
 
-After a clean shutdown everything on disk is believed; only missing indexes are made again. After any other end:
+After a clean shutdown everything on disk is trusted; only missing indexes are rebuilt. After any other end:
 
-1. Leftovers go: ``.deleted`` and ``.cleaned`` files. A ``.swap`` segment is a finished compaction whose replacement was
-   interrupted: the segments it was made from go, and it takes their place.
+1. Leftovers (``.deleted`` and ``.cleaned`` files) are removed. A ``.swap`` segment is a finished compaction whose
+   replacement was interrupted: it replaces the segments that it was built from.
 2. Segments that may hold anything above the recovery point are read whole. Bytes at the end of the last one that are
-   no valid batch are the torn tail of a last write, and are cut, if they lie above the recovery point.
+   not a valid batch are the torn tail of a last write, and are truncated, if they lie above the recovery point.
    After a restart of the machine the log is cut at its first bad place above the recovery point, whatever follows: the
    machine wrote unflushed pages in any order. The old files are kept beside the log.
    Anything else is damage: it is reported, stays in the file, and readers step over it (``segment_damage``). A log that
-   ends before its recovery point goes on at the recovery point, so that no offset is given twice.
+   ends before its recovery point continues at the recovery point, so that no offset is assigned twice.
 3. A lost leader epoch checkpoint is rebuilt from all batches.
 4. Producer state is the last snapshot and the batches since; leader epochs are the checkpoint and the batches read.
 """
@@ -48,7 +48,7 @@ _SEGMENT_EXTENSIONS = (".log", ".index", ".timeindex", ".txnindex")
 
 
 class Truncation(NamedTuple):
-    """Recovery cut the torn end of the last write: from this position of this segment on, [offset, ...) in the log."""
+    """A torn tail that recovery truncated: from this position of this segment on, [offset, ...) in the log."""
 
     path: str
     position: int
@@ -58,7 +58,7 @@ class Truncation(NamedTuple):
 
 
 class LoadReport(NamedTuple):
-    """What start-up found. ``truncations``: torn ends that it cut."""
+    """The findings at start-up. ``truncations``: torn tails that were truncated."""
 
     partitions: int
     is_clean: bool
@@ -80,10 +80,10 @@ def load_log(
     high_watermark: int = 0,
     is_same_boot: bool = False,
 ) -> tuple[PartitionLog, Truncation | None]:
-    """Open the log in ``directory``; say what had to be cut off, if anything.
+    """Open the log in ``directory``; reports what was truncated.
 
     ``high_watermark`` is that of the checkpoint. ``is_same_boot``: the machine has not restarted since the last end, so
-    that all that was written is still there, flushed or not.
+    that everything written still exists, flushed or not.
     """
     sizes = _list_files(directory)
     lost_base = _base_of_lost_log(sizes)
@@ -145,7 +145,8 @@ def load_log(
 
 
 def _cut_unflushed(log: PartitionLog, from_offset: int, now_ms: int) -> Truncation | None:
-    """The machine has restarted: of what was never flushed it may have written later pages and not earlier ones."""
+    """Truncate after a machine restart: of unflushed pages the machine may have written later ones and not earlier
+    ones."""
     segments, end_offset = log.segments, log.log_end_offset
     found = ((index, damage) for index, segment in enumerate(segments) for damage in segment.damaged)
     index, torn = next(((at, damage) for at, damage in found if damage.first_offset >= from_offset), (-1, None))
@@ -163,13 +164,13 @@ def _cut_unflushed(log: PartitionLog, from_offset: int, now_ms: int) -> Truncati
 
 
 def _last_snapshot(names: Iterable[str]) -> int:
-    """Where a clean shutdown left the log's end, if it left a producer snapshot."""
+    """Return the log's end at the clean shutdown, if it left a producer snapshot."""
     stems = [name.removesuffix(".snapshot") for name in names if name.endswith(".snapshot")]
     return max((int(stem) for stem in stems if stem.isdigit()), default=0)
 
 
 def _start_anew(directory: str, lost: Sequence[Segment], base_offset: int, pool: FilePool, now_ms: int) -> Segment:
-    """An empty segment for a log that is new, or that ends before its start (its tail was lost, its deletion not)."""
+    """Add an empty segment to a new log, or to one that ends before its start (its tail was lost)."""
     segment = Segment(directory, base_offset, pool, created_ms=now_ms)
     if lost:
         kept = [move_aside(old.path) for old in lost if old.size]
@@ -188,18 +189,18 @@ def _start_anew(directory: str, lost: Sequence[Segment], base_offset: int, pool:
 
 
 def _list_files(directory: str) -> dict[str, int]:
-    """Name -> size; the size only of log files, to spare the other look-ups."""
+    """Return name -> size; the size of log files only, which saves the other look-ups."""
     with os.scandir(directory) as files:
         return {file.name: file.stat().st_size if ".log" in file.name else 0 for file in files}
 
 
 def _finish_interrupted(directory: str, sizes: dict[str, int], pool: FilePool) -> dict[str, int]:
-    """Remove leftovers and finish replacements; return the files that are there then."""
+    """Remove leftovers and finish replacements; return the remaining files."""
     incomplete = [name for name in sizes if name.endswith(CLEANED_SUFFIX)]
     for name in sizes:
         if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")):
             os.unlink(f"{directory}/{name}")
-    # One replacement by several segments: if a later one was still ``.cleaned``, the earlier ones are void too.
+    # One replacement by several segments: if a later one was still ``.cleaned``, the earlier ones are invalid too.
     void_from = min((int(name.split(".")[0]) for name in incomplete if ".log" in name), default=None)
     swaps: list[Segment] = []
     for name, size in sizes.items():
@@ -212,7 +213,7 @@ def _finish_interrupted(directory: str, sizes: dict[str, int], pool: FilePool) -
             swaps.append(segment)
     if swaps:
         first = min(segment.base_offset for segment in swaps)
-        end = max(first + 1, *(segment.read_next_offset() for segment in swaps))  # Nothing may be left of a segment.
+        end = max(first + 1, *(segment.read_next_offset() for segment in swaps))  # A segment may be empty.
         for name in sizes:
             stem, _, extension = name.partition(".")
             if f".{extension}" == ".log" and first <= int(stem) < end:
@@ -248,7 +249,7 @@ def _has_indexes(segment: Segment, names: dict[str, int]) -> bool:
 
 
 class _SegmentReader:
-    """Reads the segments of a log that starts; ``segments`` shrinks and grows at its end."""
+    """Reads the segments when a log is opened; ``segments`` shrinks and grows at its end."""
 
     def __init__(
         self,
@@ -262,8 +263,8 @@ class _SegmentReader:
         is_whole: bool,
         is_clean: bool,
     ) -> None:
-        """``known_end``: the log's end was once there. ``is_whole``: what was written then must be there still; if not,
-        only what lies below the recovery point.
+        """``known_end``: the log's end before. ``is_whole``: everything written then must still exist; otherwise
+        only what is below the recovery point.
         """
         self._is_compacted = is_compacted
         self._recovery_point = recovery_point
@@ -288,17 +289,17 @@ class _SegmentReader:
             self._is_whole = True
 
     def check_indexes(self, names: dict[str, int]) -> None:
-        """After a clean shutdown: read only segments whose indexes cannot be right, and a last one that has no end."""
+        """After a clean shutdown: read only segments whose indexes are invalid, and a last segment without its end."""
         last = self._segments[-1] if self._segments else None
         for segment in self._segments:
             if not _indexes_are_sane(segment, names) or (segment is last and not _has_end(segment)):
                 self._check(segment)
 
     def check_from(self, recovery_point: int, names: dict[str, int]) -> None:
-        """Read what may not be durable.
+        """Read the part that may not be durable.
 
-        The leader epochs from there on are those of the batches. What the checkpoint says may be newer than a batch
-        that came back with the power in the place of one that was never flushed.
+        The leader epochs from there on are those of the batches. The checkpoint may be newer than a batch that
+        reappeared after a power failure in place of one that was never flushed.
         """
         knows_epochs = True
         for index, segment in enumerate(self._segments):
@@ -312,7 +313,7 @@ class _SegmentReader:
 
     def _check(self, segment: Segment) -> None:
         if segment.damaged:
-            return  # Nothing is left of it.
+            return  # The segment is empty.
         is_last = segment is self._segments[-1]
         tail = check_segment(segment, self._epochs, self._interval)
         if is_last:
@@ -331,7 +332,7 @@ class _SegmentReader:
             segment.release()
 
     def settle_end(self, directory: str, pool: FilePool, now_ms: int) -> Truncation | None:
-        """Cut a torn tail. A log that ends before ``known_end`` goes on there; what is missing is damage."""
+        """Truncate a torn tail. A log that ends before ``known_end`` continues there; the missing part is damage."""
         if not self._segments:
             return None
         last, tail, known_end = self._segments[-1], self._tail, self._known_end
@@ -374,7 +375,7 @@ class _SegmentReader:
         return Truncation(segment.path, tail.position, tail.offset, removed, tail.reason)
 
     def rebuild_producers(self, log: PartitionLog, directory: str) -> None:
-        """A segment that was not read before may turn out to be damaged: then it is read whole."""
+        """Read a segment whole if it turns out to be damaged."""
         checked: set[Segment] = set()
         while True:
             try:
@@ -395,10 +396,10 @@ def _add_damage(segment: Segment, damage: DamagedRange) -> None:
 
 
 def _make_lost_logs(directory: str, sizes: dict[str, int]) -> list[str]:
-    """An index without its log says that a segment was lost: an empty file takes its place, so that it stays known.
+    """Create an empty log file for an index without a log: a lost segment stays known.
 
-    A deletion that was interrupted leaves other suffixes behind. Behind the last log an index says nothing: it may be
-    older than a cut of the log, and the recovery point knows where the log ended.
+    A deletion that was interrupted leaves other suffixes behind. An index after the last log proves nothing: it may be
+    older than a truncation of the log, and the recovery point knows where the log ended.
     """
     made = []
     last = max((name for name in sizes if name.endswith(".log") and name[:-4].isdigit()), default="")
@@ -409,14 +410,14 @@ def _make_lost_logs(directory: str, sizes: dict[str, int]) -> list[str]:
         with naming(f"{directory}/{name}"), open(f"{directory}/{name}", "rb") as file:
             has_entries = any(file.read(_FIRST_ENTRIES))
         if has_entries and f"{stem}.log{DELETED_SUFFIX}" not in sizes:
-            _log.error("%s/%s.log is missing, but its time index is not", directory, stem)
+            _log.error("%s/%s.log is missing, but its time index exists", directory, stem)
             os.close(os.open(f"{directory}/{stem}.log", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
             made.append(f"{stem}.log")
     return made
 
 
 def _base_of_lost_log(sizes: dict[str, int]) -> int | None:
-    """Where a directory begins whose time indexes are left without any ``.log``."""
+    """Return the first offset of a directory that has time indexes but no ``.log``."""
     suffixes = (".log", f".log{SWAP_SUFFIX}", f".log{DELETED_SUFFIX}", f".log{CLEANED_SUFFIX}")
     if any(name.endswith(suffixes) for name in sizes):
         return None
@@ -425,7 +426,7 @@ def _base_of_lost_log(sizes: dict[str, int]) -> int | None:
 
 
 def _stand_in(directory: str, base_offset: int, known_end: int, pool: FilePool, now_ms: int) -> Segment:
-    """An empty segment in the place of the log that was lost: its offsets are not given again."""
+    """Create an empty segment in place of a lost log: its offsets are not assigned again."""
     segment = Segment(directory, base_offset, pool, created_ms=now_ms)
     _log.error("%s is missing, and the log had reached offset %d", segment.path, known_end)
     segment.create_file()
@@ -457,7 +458,7 @@ def _indexes_are_sane(segment: Segment, names: dict[str, int]) -> bool:
         segment.offset_index.sanity_check()
         segment.time_index.sanity_check()
         if not segment.time_index.count:
-            raise CorruptIndexError(segment.time_index.path, "it has no entry, not even for the last batch")
+            raise CorruptIndexError(segment.time_index.path, "it does not have an entry for the last batch")
         segment.transaction_index.sanity_check(segment.base_offset)
     except CorruptIndexError as error:
         _log.warning("rebuilding the indexes of %s: %s", segment.path, error)
@@ -470,12 +471,12 @@ def _indexes_are_sane(segment: Segment, names: dict[str, int]) -> bool:
 
 
 def _load_epochs(directory: str, *, exists: bool) -> tuple[LeaderEpochCheckpoint, bool]:
-    """The epochs of the checkpoint, and whether it has any."""
+    """Return the epochs of the checkpoint, and whether it has any."""
     path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
     try:
         epochs = LeaderEpochCheckpoint(path, is_new=not exists)
     except CorruptFileError as error:
-        _log.error("the leader epochs are read from the batches again: %s", error)
+        _log.error("rebuilding the leader epochs from the batches: %s", error)
         epochs = LeaderEpochCheckpoint(path, is_new=True)
     return epochs, bool(epochs.entries)
 
@@ -484,5 +485,5 @@ def _topic_id(directory: str) -> Uuid | None:
     try:
         return read_partition_metadata(directory)
     except CorruptFileError as error:
-        _log.error("the topic id of a partition is not known: %s", error)
+        _log.error("cannot read the topic id of a partition: %s", error)
         return None

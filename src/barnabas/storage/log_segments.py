@@ -1,10 +1,10 @@
-"""The segments of one log: a tuple that is replaced whole, so that readers never see half of a change.
+"""The segments of one log: a tuple that is replaced whole, so that readers never see a partial change.
 
-The node's loop adds, retires and truncates; the cleaner's thread replaces. Both do it under one lock, and each looks
-first whether what it wants to change is still there.
+The node's loop adds, retires and truncates; the cleaner's thread replaces. Both use one lock, and each checks
+first whether the segments still exist.
 
-A segment that has gone is renamed to ``.deleted`` at once and unlinked after ``file.delete.delay.ms``. Records that
-somebody still holds are not affected: they were copied, or are a mapping of their own.
+A retired segment is renamed to ``.deleted`` at once and unlinked after ``file.delete.delay.ms``. Records that
+a request still holds stay valid: they were copied, or are a mapping of their own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LogSegments:
     def __init__(self, directory: str, pool: FilePool, segments: Sequence[Segment]) -> None:
         self.directory = directory
         self.all: tuple[Segment, ...] = tuple(segments)
-        # The log was deleted: nobody may put new files into its directory.
+        # The log was deleted: no new file may be created in its directory.
         self.is_gone = False
         self._pool = pool
         self._lock = Lock()
@@ -41,7 +41,7 @@ class LogSegments:
         return sum(segment.size for segment in self.all)
 
     def add(self, base_offset: int, *, now_ms: int) -> Segment:
-        """Start an empty segment at the log's end. Its file is made: the name is all that remembers that offset."""
+        """Start an empty segment at the log's end. Its file is created, because only its name stores that offset."""
         segment = Segment(self.directory, base_offset, self._pool, created_ms=now_ms)
         segment.create_file()
         with self._lock:
@@ -49,20 +49,20 @@ class LogSegments:
         return segment
 
     def retire_oldest(self, count: int, *, due_ms: int) -> None:
-        """Take out the first ``count`` segments; there must be more than that."""
+        """Remove the first ``count`` segments; at least one must remain."""
         with self._lock:
             gone, self.all = self.all[:count], self.all[count:]
             self._retire(gone, due_ms)
 
     def replace(self, old: Sequence[Segment], new: Sequence[Segment], *, due_ms: int) -> bool:
-        """Put cleaned segments in the place of those they were made from, all at once for every reader.
+        """Replace segments by cleaned ones, atomically for every reader.
 
-        False if one of the old ones has gone meanwhile (retention, deletion, truncation): the new ones are worthless
+        False if one of the old ones was removed meanwhile (retention, deletion, truncation): the new ones are obsolete
         then. Whatever step a crash comes after, start-up finds the old segments or the new ones: before the
         last file is called ``.swap`` it drops the cleaned ones, from then on it drops the old ones.
         """
         with self._lock:
-            # What is the active segment now was not when it was cleaned: the log was truncated.
+            # The active segment now is another one than at the cleaning: the log was truncated.
             if self.is_gone or not set(old) <= set(self.all[:-1]):
                 return False
             for segment in reversed(new):
@@ -78,9 +78,9 @@ class LogSegments:
         return True
 
     def truncate_to(self, offset: int, *, due_ms: int) -> int:
-        """Remove the batches that end at or after ``offset``; return the offset after the last one that is left.
+        """Remove the batches that end at or after ``offset``; return the offset after the last remaining one.
 
-        The last segment goes first: whatever step a crash comes after, what is left has no gap.
+        The last segment is removed first: after a crash at any step, the rest is contiguous.
         """
         index = segment_index(self.all, offset)
         with self._lock:
@@ -98,7 +98,7 @@ class LogSegments:
             self.all = (segment,)
 
     def if_still_there(self, segment: Segment, then: Callable[[], None]) -> bool:
-        """Call ``then``, unless the segment has gone. Nothing is truncated meanwhile."""
+        """Call ``then``, unless the segment was removed. The log is not truncated meanwhile."""
         with self._lock:
             is_there = segment in self.all
             if is_there:
@@ -106,7 +106,7 @@ class LogSegments:
         return is_there
 
     def remove_retired(self, now_ms: int, *, all_of_them: bool = False) -> int:
-        """Unlink the files of segments that were retired long enough ago; return how many segments."""
+        """Unlink the files of segments that were retired long enough ago; return their number."""
         due = [item for item in self._retired if all_of_them or item[0] <= now_ms]
         for item in due:
             item[1].delete()
@@ -120,7 +120,7 @@ class LogSegments:
             self._rename(directory)
 
     def rename_to(self, directory: str) -> None:
-        """Rename the directory: the log has been on its way there and has arrived."""
+        """Rename the directory: the log's move is complete."""
         with self._lock:
             self._rename(directory)
 
@@ -144,7 +144,7 @@ class LogSegments:
 
 
 def segment_index(segments: Sequence[Segment], offset: int) -> int:
-    """The position of the last segment that starts at or before ``offset``, or of the first one."""
+    """Return the index of the last segment that starts at or before ``offset``, or of the first one."""
     if offset >= segments[-1].base_offset:
         return len(segments) - 1
     return max(bisect_right(segments, offset, key=_base_offset) - 1, 0)

@@ -1,7 +1,7 @@
-"""Every log of a node by its partition, and the directory that each of them lives in.
+"""Every log of a node by its partition, and the log directory of each.
 
-A partition has one current log. While it moves to another directory it has a future one there as well, which becomes
-the current one in the end.
+A partition has one current log. While it moves to another directory it also has a future log there, which becomes
+the current one at the end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["LogTable"]
 
 
 class LogTable:
-    """Changed by the node's loop only; other threads may take lists of what is there."""
+    """Changed by the node's loop only; other threads may copy lists of the logs."""
 
     def __init__(self) -> None:
         self.current: dict[TopicPartition, PartitionLog] = {}
@@ -26,7 +26,7 @@ class LogTable:
         self._directory_of: dict[PartitionLog, LogDirectory] = {}
         self._counts: Counter[LogDirectory] = Counter()
         self.version = 0
-        """Grows with each log that comes or goes."""
+        """Grows with each log that is added or removed."""
 
     def all(self) -> list[PartitionLog]:
         return [*list(self.current.values()), *list(self.future.values())]
@@ -51,7 +51,7 @@ class LogTable:
         self.version += 1
 
     def remove(self, log: PartitionLog) -> LogDirectory:
-        """Forget the log, which must be there; returns where it lived."""
+        """Remove the log, which must exist; returns its log directory."""
         topic_partition = log.topic_partition
         for logs in (self.current, self.future):
             if logs.get(topic_partition) is log:

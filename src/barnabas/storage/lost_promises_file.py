@@ -1,6 +1,6 @@
-"""``lost-promises``: what a voter lost of its log or of its votes, until it has it again.
+"""``lost-promises``: the part of its log or its votes that a voter has lost, until it has recovered it.
 
-One line of JSON next to quorum-state. Kafka does not know the file and leaves it alone. A file that cannot be read
+One line of JSON next to quorum-state. Kafka ignores the file. A file that cannot be read
 counts as the worst case: the votes are unknown, and the log must reach what the leader says is committed.
 """
 
@@ -28,7 +28,7 @@ class LostPromisesFile:
         self.path = f"{directory}/{LOST_PROMISES}"
 
     def read(self) -> LostPromises | None:
-        """None when the voter has all that it acknowledged."""
+        """None when the voter has everything that it acknowledged."""
         try:
             with naming(self.path), open(self.path, "rb") as file:
                 text = file.read()
@@ -40,11 +40,11 @@ class LostPromisesFile:
                 raise ValueError(f"version {fields['version']!r} is not {VERSION}")
             return LostPromises(int(fields["endOffset"]), bool(fields["forgotVotes"]), str(fields["reason"]))
         except (ValueError, KeyError, TypeError) as error:
-            log.error("%s: %s; this voter is taken to have forgotten its votes", self.path, error)
+            log.error("%s: %s; this voter counts as having lost its votes", self.path, error)
             return LostPromises(0, forgot_votes=True, reason=f"{self.path} cannot be read")
 
     def add(self, lost: LostPromises) -> LostPromises:
-        """Note this durably beside what was lost before; gives both together."""
+        """Add a loss durably; returns it together with the earlier ones."""
         known = self.read()
         if known is not None:
             lost = LostPromises(

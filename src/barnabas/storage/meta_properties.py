@@ -1,4 +1,5 @@
-"""``meta.properties``: whose directory this is. One in every log directory, written when it is formatted.
+"""``meta.properties``: the cluster and node that own a log directory. Every log directory has one, written when it is
+formatted.
 
 A node starts only when all of its directories agree with each other and with its configuration; a directory that
 came from another node or cluster must not be served, whatever it holds.
@@ -23,7 +24,7 @@ VERSION_MAX = 1
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """The file's content. Version 0 is from before KRaft: there ids may be missing."""
+    """The file's content. Version 0 predates KRaft: there ids may be missing."""
 
     version: int = VERSION_MAX
     cluster_id: str | None = None
@@ -32,7 +33,7 @@ class MetaProperties:
 
     @classmethod
     def read(cls, directory: str) -> MetaProperties | None:
-        """None when the directory has no such file."""
+        """Read the file; None if the directory does not have one."""
         path = f"{directory}/{META_PROPERTIES}"
         try:
             with naming(path), open(path, encoding="latin-1") as file:
@@ -67,11 +68,11 @@ class MetaProperties:
         write_atomically(f"{directory}/{META_PROPERTIES}", ("\n".join(lines) + "\n").encode("latin-1"))
 
     def same_node(self, other: MetaProperties) -> bool:
-        """Whether both may lie on one node: the directory ids differ, as they must."""
+        """Whether both may belong to one node; their directory ids differ in any case."""
         return replace(self, directory_id=None) == replace(other, directory_id=None)
 
     def __str__(self) -> str:
-        """As Kafka's storage tool prints it."""
+        """Format the properties as Kafka's storage tool prints them."""
         fields: dict[str, object] = {"cluster.id": self.cluster_id, "directory.id": self.directory_id}
         fields["node.id" if self.version >= 1 else "broker.id"] = self.node_id
         fields["version"] = self.version
@@ -89,7 +90,8 @@ def _number(path: str, fields: Mapping[str, str], name: str) -> int | None:
 
 
 def new_directory_id(random_bytes: bytes, taken: Iterable[Uuid] = ()) -> Uuid | None:
-    """A directory id from these 16 bytes, as a version-4 UUID; None if it is reserved, taken or begins with a dash."""
+    """Return a directory id from these 16 bytes, as a version-4 UUID; None if it is reserved, taken or begins with a
+    dash."""
     raw = bytearray(random_bytes)
     raw[6] = (raw[6] & 0x0F) | 0x40
     raw[8] = (raw[8] & 0x3F) | 0x80
@@ -100,7 +102,7 @@ def new_directory_id(random_bytes: bytes, taken: Iterable[Uuid] = ()) -> Uuid | 
 
 
 class MetaPropertiesEnsemble:
-    """The files of all of a node's directories together."""
+    """The files of all directories of a node."""
 
     def __init__(self, log_dirs: Iterable[str], metadata_log_dir: str) -> None:
         self.metadata_log_dir = metadata_log_dir
@@ -133,7 +135,7 @@ class MetaPropertiesEnsemble:
         return next((found.node_id for found in self.log_dirs.values() if found.node_id is not None), None)
 
     def verify(self, *, node_id: int, cluster_id: str | None = None) -> None:
-        """Raise StorageError for the first thing that makes these directories unfit for this node."""
+        """Raise StorageError for the first reason why this node cannot use these directories."""
         if self.metadata_log_dir in self.error_log_dirs:
             raise StorageError(
                 f"Encountered I/O error in metadata log directory {self.metadata_log_dir}. Cannot continue: "

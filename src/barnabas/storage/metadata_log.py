@@ -1,11 +1,11 @@
 """The log ``__cluster_metadata-0`` on disk: segments, epochs, snapshots, all in Kafka's layout.
 
-What is appended here is not durable until a flush that began later has run; the driver runs flushes on a thread and
-lets many appends share one. Opening the log checks it from its newest snapshot's end on. A torn tail is cut off, with a
+An append is not durable until a flush that began later has completed. The driver runs flushes on a thread, and
+many appends share one. Opening the log checks it from its newest snapshot's end on. A torn tail is truncated, with a
 line in the log of the node. A log that lost more raises ``DamagedLogError`` and stays as it is. ``metadata_log_check``
-says how the two are distinguished. The high watermark is not stored anywhere.
+describes how the two are distinguished. The high watermark is not stored anywhere.
 
-Every batch that is read later is verified again; ``DamagedLogError`` then says that it has rotted since.
+Every batch that is read later is verified again; ``DamagedLogError`` then reports bytes that changed after the check.
 
 Everything but ``PendingFlush.run`` belongs to one thread.
 """
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 class PendingFlush:
-    """What must be synced so that the log is durable up to ``end_offset``; ``run`` may be called on any thread."""
+    """The files to sync so that the log is durable up to ``end_offset``; ``run`` may be called on any thread."""
 
     __slots__ = ("_directory", "_generation", "_paths", "_point", "end_offset")
 
@@ -63,7 +63,7 @@ class PendingFlush:
             try:
                 fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
-                continue  # Removed meanwhile, because a snapshot holds what was in it, or never needed.
+                continue  # Removed meanwhile, because a snapshot holds its records, or never needed.
             try:
                 with naming(path):
                     os.fdatasync(fd)
@@ -87,7 +87,7 @@ class MetadataLog:
     ) -> None:
         """Open or create the log below ``log_dir`` and recover it.
 
-        ``boot``: another id of the machine's run than the system's; ``now_s``: the clock of the recovery point.
+        ``boot``: the machine's boot id, if it differs from the system's; ``now_s``: the clock of the recovery point.
         Raises DamagedLogError when more than a torn tail is lost, StorageError when a file cannot be read or written.
         """
         self.directory = f"{log_dir}/{METADATA_LOG_DIRECTORY}"
@@ -100,17 +100,15 @@ class MetadataLog:
             sync_directory(log_dir)
         self._point = RecoveryPoint(self.directory, boot=boot, now_s=now_s)
         if self._point.problem is not None:
-            log.warning(
-                "%s; up to where the log was flushed is not known, and it is written again", self._point.problem
-            )
+            log.warning("%s; the flushed offset is unknown, and the file is written again", self._point.problem)
         self._unflushed: list[str] = []
         self._is_directory_dirty = True
         self.control_batch_offsets: list[int] = []
-        """Where the control batches behind the newest snapshot begin, as found when the log was opened."""
+        """Offsets of the control batches after the newest snapshot, as of the opening of the log."""
         self.start_offset = 0
         self.end_offset = 0
         self.recovered_from: int | None = None
-        """Where a torn tail was cut off when the log was opened."""
+        """The offset at which a torn tail was truncated when the log was opened."""
         try:
             self._open(now_ms)
         except OSError as error:
@@ -137,7 +135,7 @@ class MetadataLog:
         if latest is not None and latest.offset > self.end_offset:
             # A snapshot was fetched and the process died before the log was dropped for it.
             log.info(
-                "%s: the log goes on after the fetched snapshot %s; it ended at offset %d",
+                "%s: the log continues after the fetched snapshot %s; it ended at offset %d",
                 *(self.directory, latest, self.end_offset),
             )
             self.restart_at(latest)
@@ -145,9 +143,9 @@ class MetadataLog:
         self._point.renew(self.end_offset)
 
     def _make_recovered_durable(self) -> None:
-        """Who opens a log counts all of it as durable, and what a killed process wrote may be in memory only.
+        """Make the log durable: its owner counts all of it as durable, but a killed process may have left it in memory.
 
-        A voter would acknowledge it, and lose it when the power fails.
+        A voter would acknowledge those records, and lose them in a power failure.
         """
         for segment in self._segments:
             if segment.size and not segment.is_flushed:
@@ -156,7 +154,8 @@ class MetadataLog:
             self.flush()
 
     def _recovered_start_offset(self) -> int:
-        """The first segment's start, or the end of the oldest snapshot when that lies inside the first segment."""
+        """Return the first segment's start, or the end of the oldest snapshot when that lies inside the first
+        segment."""
         first = self._segments[0].base_offset
         epochs_start = self._epochs.entries[0][1] if self._epochs.entries else first
         if epochs_start > first:
@@ -167,7 +166,7 @@ class MetadataLog:
         return min(later, default=first) if min(later, default=first) <= self.end_offset else first
 
     def _check_partition_metadata(self) -> None:
-        """The topic id of the metadata log is always the same: what else the file says is damage, and is replaced."""
+        """The topic id of the metadata log is always the same: any other content is damage, and is replaced."""
         try:
             found = read_partition_metadata(self.directory)
         except CorruptFileError as error:
@@ -185,7 +184,7 @@ class MetadataLog:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last record, or of the newest snapshot when the log holds nothing behind it; else 0."""
+        """Return the epoch of the last record, or of the newest snapshot if the log has no record after it; else 0."""
         if self.epochs:
             return self.epochs[-1][0]
         latest = self.latest_snapshot_id
@@ -204,9 +203,9 @@ class MetadataLog:
         return next(reversed(self.snapshots), None)
 
     def read(self, offset: int, max_bytes: int, end_offset: int | None = None) -> bytes | memoryview:
-        """Whole batches from the one that holds ``offset`` on: one at least, and no more than one segment has.
+        """Read whole batches from the one that holds ``offset`` on: at least one, and at most those of one segment.
 
-        ``end_offset`` leaves out what starts at or after it. Empty when the log has nothing there.
+        ``end_offset`` excludes batches that start at or after it. Empty if the log has no records there.
         """
         if not self.start_offset <= offset < self.end_offset:
             return b""
@@ -236,7 +235,8 @@ class MetadataLog:
         return data
 
     def batches(self, offset: int, end_offset: int | None = None) -> Iterator[BatchView]:
-        """Every batch from the one that holds ``offset``, in order, as long as it starts before ``end_offset``."""
+        """Yield every batch from the one that holds ``offset``, in order, as long as it starts before
+        ``end_offset``."""
         end = self.end_offset if end_offset is None else end_offset
         while offset < end:
             data = self.read(offset, 1024 * 1024, end)
@@ -268,7 +268,7 @@ class MetadataLog:
             self._write_epochs()
 
     def start_flush(self) -> PendingFlush:
-        """Take what is to be synced now; appends that follow belong to the next flush."""
+        """Return the files to sync now; appends that follow belong to the next flush."""
         paths, self._unflushed = self._unflushed, []
         directory = self.directory if self._is_directory_dirty else None
         self._is_directory_dirty = False
@@ -278,11 +278,11 @@ class MetadataLog:
         self.start_flush().run()
 
     def flush_indexes(self) -> None:
-        """Write the indexes, so that a later recovery need not read what lies before."""
+        """Write the indexes, so that a later recovery need not read the earlier part."""
         self._segments[-1].complete_indexes()
 
     def truncate_to(self, end_offset: int) -> None:
-        """Remove what lies at or after ``end_offset``, which is the end of a batch."""
+        """Remove everything at or after ``end_offset``, which is the end of a batch."""
         invariant(
             self.start_offset <= end_offset, f"can't truncate to {end_offset}, the log starts at {self.start_offset}"
         )
@@ -298,7 +298,7 @@ class MetadataLog:
         self.end_offset = end_offset
 
     def restart_at(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Drop every segment and older snapshots: the log goes on after this one, which must be complete."""
+        """Drop every segment and older snapshots: the log continues after this one, which must be complete."""
         self._point.lower(snapshot_id.offset)
         for segment in self._segments:
             segment.delete()
@@ -310,7 +310,7 @@ class MetadataLog:
         self._drop_snapshots_before(snapshot_id.offset)
 
     def delete_before(self, start_offset: int) -> None:
-        """The log starts here from now on: remove the segments that lie wholly before it."""
+        """The log starts here from now on: remove the segments that end before it."""
         invariant(start_offset <= self.end_offset, f"{start_offset} is behind the log end {self.end_offset}")
         while len(self._segments) > 1 and self._segments[1].base_offset <= start_offset:
             self._segments.pop(0).delete()
@@ -327,7 +327,7 @@ class MetadataLog:
             self._is_directory_dirty = True
 
     def close(self) -> None:
-        """Flush, and leave the directory as Kafka does: indexes trimmed, producer state noted."""
+        """Flush, and leave the directory as Kafka does: indexes trimmed, producer state stored."""
         self.flush()
         for segment in self._segments:
             segment.close()

@@ -1,17 +1,17 @@
-"""Check the segments of a metadata log when it is opened, and judge what stands behind the first bad place.
+"""Checks the segments of a metadata log when it is opened, and classifies the first damage.
 
-What is verified at start:
+The checks at start:
 
 - from the newest snapshot's end on: every batch, with checksum, offsets without a gap, and epochs that never go back
   and that begin with a control batch (LeaderChange, KIP-595);
 - before it: that each segment ends where the next one begins. The snapshot holds their records, so the checksums of
   these batches are verified when a batch is read (``MetadataLog.read``).
 
-Indexes are derived data: one that is missing or unsound is made again from the segment.
+Indexes are derived data: a missing or invalid one is rebuilt from the segment.
 
-A bad place is a torn tail only if nothing shows that the log went on behind it. These show it: a valid batch anywhere
-behind, a later segment, the recovery point, and the end offset that the last clean close noted. One exception: after a
-restart of the machine, what lies above the recovery point was never acknowledged, and may be torn in any order.
+Damage is a torn tail only without evidence that the log continued after it. The evidence is: a valid batch anywhere
+after it, a later segment, the recovery point, and the end offset of the last clean close. One exception: after a
+restart of the machine, records above the recovery point were never acknowledged, and may be torn in any order.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ __all__ = ["BadPlace", "BatchBehind", "LogCheck", "batches_behind", "inspect_bat
 
 
 NO_EPOCH = -1
-"""Before the first batch."""
+"""The state before the first batch."""
 _RECORD_BYTES_MIN = 7
-"""Of a record in a batch."""
+"""The epoch of the previous record."""
 
 
 class BadPlace(NamedTuple):
-    """Where the readable prefix of the log ends, and why."""
+    """The end of the log's readable prefix, and the reason."""
 
     segment_index: int
     path: str
@@ -59,7 +59,7 @@ class BadPlace(NamedTuple):
 
 
 class LogCheck:
-    """One pass over the segments. It changes nothing on disk: indexes and epochs are corrected in memory."""
+    """One pass over the segments. It changes no file: indexes and epochs are corrected in memory."""
 
     def __init__(
         self,
@@ -77,14 +77,14 @@ class LogCheck:
         self._epoch_run = _EpochRun(NO_EPOCH, 0, 0, 0, 2)
         self.end_offset = segments[0].base_offset
         self.control_batch_offsets: list[int] = []
-        """Where the control batches at or after ``check_from`` begin."""
+        """Offsets of the control batches at or after ``check_from``."""
         self.names_voters = False
         """Whether one of them names the voters of the quorum."""
         self.covered: BadPlace | None = None
-        """A bad place wholly before the snapshot's end: its records are in the snapshot."""
+        """Damage wholly before the snapshot's end: its records are in the snapshot."""
 
     def run(self) -> BadPlace | None:
-        """Return the first bad place that matters, or None when the log is sound to its end."""
+        """Return the first relevant damage, or None if the log is valid to its end."""
         first = self._segments[0]
         if first.base_offset > self._check_from:
             what = "no snapshot holds the records before it" if not self._check_from else "the snapshot ends before it"
@@ -103,7 +103,7 @@ class LogCheck:
         return None
 
     def _check_older(self, index: int, segment: Segment, following: int) -> None:
-        """The snapshot holds this segment: look only whether it leads to the next one."""
+        """Check only whether a segment that the snapshot covers ends where the next one begins."""
         self.end_offset = following
         try:
             if not _has_sound_indexes(segment):
@@ -116,9 +116,9 @@ class LogCheck:
             self.covered = BadPlace(index, segment.path, segment.size, min(end, following), reason)
 
     def _check_segment(self, index: int, segment: Segment) -> BadPlace | None:
-        """Check the batches from the snapshot's end on and index them again."""
+        """Check the batches from the snapshot's end on and rebuild their index."""
         start = self._checked_start(segment)
-        # The entry that led to ``start`` stays: what lies before it may have rotted, and must not be walked through.
+        # The entry that led to ``start`` stays: the batches before it may be damaged, and must not be walked through.
         segment.offset_index.truncate_to_position(start + 1 if start else 0)
         next_offset, position = segment.base_offset, start
         newest = NO_TIMESTAMP, segment.base_offset
@@ -154,12 +154,13 @@ class LogCheck:
             self.names_voters = True
 
     def _has_wrong_epoch(self, batch: InspectedBatch) -> bool:
-        """Epochs never go back, and a leader begins its epoch with a control batch. No checksum covers the epoch."""
+        """Check the epoch: epochs never decrease, and a leader begins its epoch with a control batch. No checksum
+        covers the epoch."""
         before = self._epoch_run.epoch
         return batch.epoch < before or (before < batch.epoch and not batch.is_control and before != NO_EPOCH)
 
     def _wrong_epoch(self, index: int, segment: Segment, position: int, batch: InspectedBatch) -> BadPlace:
-        """A single batch of the epoch before is the wrong one, else this one is."""
+        """Choose the wrong batch: a single batch of the epoch before, else this one."""
         run = self._epoch_run
         if run.length == 1:
             path = self._segments[run.segment_index].path
@@ -169,7 +170,7 @@ class LogCheck:
         return BadPlace(index, segment.path, position, batch.base_offset, reason)
 
     def _checked_start(self, segment: Segment) -> int:
-        """A position at or before the batch that holds ``check_from``, as far as the indexes can be trusted."""
+        """Return a position at or before the batch that holds ``check_from``, as far as the indexes can be trusted."""
         check_from = self._check_from
         if not _has_sound_indexes(segment):
             _clear_indexes(segment)
@@ -181,16 +182,18 @@ class LogCheck:
             batch = inspect_batch(data, start)
         if batch.problem is None and segment.base_offset < batch.base_offset <= batch.last_offset <= check_from:
             return start
-        # An index that was not synced may be of a log that was cut since: what lies there is no batch, or another.
+        # An index that was not synced may describe a log that was truncated since: its position may hold another batch,
+        # or none.
         _clear_indexes(segment)
         return 0
 
 
-# --- judging a bad place
+# --- classifying damage
 
 
 def judge(segments: Sequence[Segment], bad: BadPlace, *, point: RecoveryPoint, closed_at: int) -> LogDamage | None:
-    """None if ``bad`` is a torn tail that may be cut; else what is lost. ``closed_at``: the end at a clean close."""
+    """Return None if ``bad`` is a torn tail that may be truncated; else the loss. ``closed_at``: the end at a clean
+    close."""
     if point.offset is not None and bad.offset >= point.offset and point.is_after_restart:
         return None
     known: list[tuple[int, str]] = []
@@ -211,18 +214,18 @@ def judge(segments: Sequence[Segment], bad: BadPlace, *, point: RecoveryPoint, c
 
 
 class BatchBehind(NamedTuple):
-    """A valid batch at or behind the bad place. ``found`` has the offsets that it holds in truth."""
+    """A valid batch at or after the damage. ``found`` has its true offsets."""
 
     segment: Segment
     found: FoundBatch
     is_misplaced: bool
-    """Whether the batch itself says other offsets: no checksum covers its base offset."""
+    """Whether the batch's header has other offsets: no checksum covers its base offset."""
 
 
 def batches_behind(segments: Sequence[Segment], bad: BadPlace) -> Iterator[BatchBehind]:
     """Yield the valid batches that hold offsets from ``bad.offset`` on, in order.
 
-    A batch that says a greater offset than it can have counts as the next one.
+    A batch with a greater offset than is possible counts as the next one.
     """
     first_offset, position = bad.offset, bad.position
     for segment in segments[bad.segment_index :]:
@@ -238,7 +241,8 @@ def batches_behind(segments: Sequence[Segment], bad: BadPlace) -> Iterator[Batch
 
 
 def _offset_max(segment: Segment, batch: FoundBatch, bad: BadPlace) -> int:
-    """The greatest base offset that the batch can have: offsets have no gaps, so the bytes before it bound them."""
+    """Return the greatest possible base offset of the batch: offsets are contiguous, so the bytes before it bound
+    it."""
     follows_prefix = bad.position > 0 or segment.base_offset == bad.offset
     if segment.path == bad.path and batch.position == bad.position and follows_prefix:
         return bad.offset
@@ -259,7 +263,7 @@ class InspectedBatch(NamedTuple):
 
 
 def inspect_batch(data: memoryview, position: int) -> InspectedBatch:
-    """The batch at this position, and what is wrong with it."""
+    """Return the batch at this position, and its problem."""
     if position + HEADER_SIZE > len(data):
         return InspectedBatch(0, 0, 0, 0, 0, False, "the segment ends inside a batch header")
     fields = HEADER.unpack_from(data, position)
@@ -277,7 +281,7 @@ def inspect_batch(data: memoryview, position: int) -> InspectedBatch:
 
 
 class _EpochRun(NamedTuple):
-    """The batches with the newest epoch: where they begin, and how many they are."""
+    """The batches with the newest epoch: their start and number."""
 
     epoch: int
     segment_index: int
@@ -292,10 +296,10 @@ class _EpochRun(NamedTuple):
 
 
 def _misplaced(batch: InspectedBatch, next_offset: int, *, is_first: bool) -> str | None:
-    """Batches follow each other without a gap; the first that an index leads to may lie anywhere in its segment."""
+    """Check that batches are contiguous; the first one found by an index may be anywhere in its segment."""
     if batch.base_offset == next_offset or (is_first and batch.base_offset > next_offset):
         return None
-    return f"offset {batch.base_offset} stands where {next_offset} was expected"
+    return f"offset {batch.base_offset} found where {next_offset} was expected"
 
 
 # --- indexes
@@ -316,7 +320,7 @@ def _clear_indexes(segment: Segment) -> None:
 
 
 def _index_again(segment: Segment, interval_bytes: int) -> None:
-    """Make the indexes of a whole segment again. Raises StorageError where its batches cannot be followed."""
+    """Rebuild the indexes of a whole segment. Raises StorageError if its batches cannot be read."""
     _clear_indexes(segment)
     newest = NO_TIMESTAMP, segment.base_offset
     with segment.map() as data:

@@ -1,6 +1,6 @@
-"""Say record by record what is lost when a damaged metadata log is cut back to its readable prefix.
+"""Lists record by record what is lost when a damaged metadata log is truncated to its readable prefix.
 
-What lies behind the damage is listed as far as it can still be read; a range that cannot be read is listed as such.
+Records after the damage are listed if they can still be read; a range that cannot be read is listed as such.
 Values that may be secret (credentials, values of configs) are left out.
 """
 
@@ -28,7 +28,7 @@ _SECRET_FIELDS = frozenset({"salt", "storedKey", "serverKey", "value"})
 
 
 def describe_loss(log_dir: str, damage: LogDamage) -> Iterator[str]:
-    """One line for each lost record that can still be read, and for each range of offsets that cannot."""
+    """Yield one line for each lost record that can still be read, and for each range of offsets that cannot."""
     next_offset, place = damage.offset, f"{damage.path}, position {damage.position}"
     for segment, found, _ in _batches_behind(log_dir, damage):
         if found.base_offset > next_offset:

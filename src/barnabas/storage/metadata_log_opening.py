@@ -1,8 +1,8 @@
-"""Open the files of a metadata log: choose the newest sound snapshot, check the segments, cut a torn tail.
+"""Opens the files of a metadata log: chooses the newest valid snapshot, checks the segments, truncates a torn tail.
 
-Damage that the newest sound snapshot covers, or a damaged snapshot that an older one and the log cover, is reported in
+Damage that the newest valid snapshot covers, or a damaged snapshot that an older one and the log cover, is reported in
 the log of the node and moved aside (``damaged_files``). Any other damage raises ``DamagedLogError``, and no byte of the
-log is cut or removed.
+log is removed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LOG_SUFFIX = ".log"
 
 
 class LogOpening:
-    """``run`` leaves the log in these fields."""
+    """``run`` fills these fields."""
 
     def __init__(
         self, directory: str, pool: FilePool, point: RecoveryPoint, *, now_ms: int, index_interval_bytes: int
@@ -55,7 +55,7 @@ class LogOpening:
         self.end_offset = 0
         self.control_batch_offsets: list[int] = []
         self.recovered_from: int | None = None
-        """Where a torn tail was cut off."""
+        """The offset at which a torn tail was truncated."""
 
     @property
     def latest_snapshot_id(self) -> OffsetAndEpoch | None:
@@ -84,17 +84,17 @@ class LogOpening:
             drop_snapshots_before(self.directory, self.snapshots, latest.offset)
         self.epochs.flush()
 
-    # --- what there is
+    # --- files
 
     def _require_files(self) -> None:
-        """A directory in the place of a segment or a snapshot cannot be read, and is not damage of the log."""
+        """Refuse a directory with the name of a segment or snapshot: that is not damage of the log."""
         with os.scandir(self.directory) as entries:
             for entry in entries:
                 if entry.name.endswith((_LOG_SUFFIX, CHECKPOINT_SUFFIX)) and not entry.is_file():
-                    raise StorageError(f"{entry.path}: it is not a file")
+                    raise StorageError(f"{entry.path}: not a regular file")
 
     def _open_epochs(self) -> LeaderEpochCheckpoint:
-        """The epochs as far as they are readable; the check adds those that the batches name."""
+        """Load the readable epochs; the check adds those of the batches."""
         path = f"{self.directory}/{LEADER_EPOCH_CHECKPOINT}"
         try:
             return LeaderEpochCheckpoint(path)
@@ -103,10 +103,10 @@ class LogOpening:
             return LeaderEpochCheckpoint(path, is_new=True)
 
     def _prepare_epochs(self, latest: OffsetAndEpoch | None) -> bool:
-        """Keep the epochs before the newest snapshot's end; False when they are not known (any more).
+        """Keep the epochs before the newest snapshot's end; False if they are unknown.
 
-        Then the log is taken to start there. Who does not know the epoch of its last record would claim a wrong one in
-        elections and in fetches, and be told to cut off what is committed.
+        Then the log is taken to start there. A replica that does not know the epoch of its last record would report a
+        wrong one in elections and fetches, and would be ordered to truncate committed records.
         """
         check_from = 0 if latest is None else latest.offset
         self.epochs.truncate_from_end(max(check_from, self.segments[0].base_offset))
@@ -120,14 +120,14 @@ class LogOpening:
         self.epochs.assign(snapshot_id.epoch, snapshot_id.offset)
 
     def _first_segment(self) -> Segment:
-        """There is no segment at all: the log is new, begins after a snapshot, or its files were lost."""
+        """Handle a log without segments: it is new, begins after a snapshot, or its files were lost."""
         latest = self.latest_snapshot_id
         base_offset = 0 if latest is None else latest.offset
         path = segment_path(self.directory, base_offset, _LOG_SUFFIX)
         flushed = self._point.offset
         if flushed is not None and flushed > base_offset:
             evidence = f"{self._point.path} says that the log was flushed up to offset {flushed}"
-            raise DamagedLogError(LogDamage(path, 0, base_offset, flushed, "the log has no segment", evidence))
+            raise DamagedLogError(LogDamage(path, 0, base_offset, flushed, "the log does not have a segment", evidence))
         self._require_sound_bootstrap_snapshot()
         return self._new_segment(base_offset)
 
@@ -139,7 +139,7 @@ class LogOpening:
     # --- snapshots
 
     def _find_damaged_snapshots(self) -> None:
-        """Verify the newest snapshot, and an older one while the newest is damaged. Damaged ones do not count."""
+        """Verify the newest snapshot, and an older one while the newest is damaged. Damaged ones are ignored."""
         for snapshot_id in reversed(list(self.snapshots)):
             try:
                 SnapshotReader(self.directory, snapshot_id).verify()
@@ -152,11 +152,12 @@ class LogOpening:
         reason = self._damaged_snapshots.get(BOOTSTRAP_SNAPSHOT_ID)
         if reason is not None:
             path = snapshot_path(self.directory, BOOTSTRAP_SNAPSHOT_ID)
-            evidence = "no other file names the voters of the quorum"
+            evidence = "it was the only file with the voters of the quorum"
             raise DamagedLogError(LogDamage(path, 0, 0, 0, reason, evidence))
 
     def _give_up_damaged_snapshots(self, check: LogCheck) -> None:
-        """The log holds what was in them, or an older snapshot and the log do. Else raises DamagedLogError."""
+        """Move damaged snapshots aside if the log, or an older snapshot and the log, cover them. Else raises
+        DamagedLogError."""
         if not check.names_voters and not any(snapshot_id.offset > 0 for snapshot_id in self.snapshots):
             self._require_sound_bootstrap_snapshot()
         for snapshot_id, reason in self._damaged_snapshots.items():
@@ -172,7 +173,7 @@ class LogOpening:
     # --- segments
 
     def _check(self, check_from: int) -> tuple[LogCheck, BadPlace | None]:
-        """Check the log; return the torn tail, if there is one. Raises DamagedLogError."""
+        """Check the log; return the torn tail, if any. Raises DamagedLogError."""
         while True:
             check = LogCheck(
                 self.segments, self.epochs, check_from=check_from, index_interval_bytes=self._index_interval_bytes
@@ -197,16 +198,16 @@ class LogOpening:
         closed_at = max(producer_snapshot.list_snapshots(self.directory), default=0)
         damage = judge(self.segments, bad, point=point, closed_at=closed_at if point.offset is None else 0)
         if damage is not None and bad.segment_index == bad.position == 0 and self._damaged_snapshots:
-            # The log begins behind a snapshot that would have held what came before.
+            # The log begins after a snapshot that would have held the earlier records.
             newest = max(self._damaged_snapshots)
             path, reason = snapshot_path(self.directory, newest), self._damaged_snapshots[newest]
-            return replace(damage, path=path, reason=reason, evidence="the log begins behind its records")
+            return replace(damage, path=path, reason=reason, evidence="the log begins after its records")
         return damage
 
     def _go_on_after_snapshot(self, bad: BadPlace, check_from: int) -> bool:
-        """Let the log begin where the newest snapshot ends, which holds the bad place.
+        """Let the log begin where the newest snapshot ends, which covers the damage.
 
-        False when records behind the snapshot's end are lost, too.
+        False if records after the snapshot's end are lost, too.
         """
         latest = self.latest_snapshot_id
         behind = [batch for batch in batches_behind(self.segments, bad) if batch.found.base_offset >= check_from]
@@ -229,7 +230,7 @@ class LogOpening:
         return True
 
     def _place_of(self, bad: BadPlace, offset: int) -> tuple[int, int]:
-        """Segment and position of the valid batch that begins at ``offset``."""
+        """Return segment and position of the valid batch that begins at ``offset``."""
         for index in range(bad.segment_index, len(self.segments)):
             position = bad.position if index == bad.segment_index else 0
             place = bad._replace(segment_index=0, position=position)
@@ -239,7 +240,7 @@ class LogOpening:
         raise ValueError(f"no batch begins at {offset}")
 
     def _copy_segment(self, segment: Segment, position: int, base_offset: int) -> Segment:
-        """Make a segment of its own of what lies from ``position`` on. The old one stays as it is."""
+        """Create a segment from the bytes at ``position`` and after. The old one stays unchanged."""
         temporary = segment_path(self.directory, base_offset, _LOG_SUFFIX, CLEANED_SUFFIX)
         copy_rest(segment.path, position, temporary)
         path = segment_path(self.directory, base_offset, _LOG_SUFFIX)
@@ -259,7 +260,7 @@ class LogOpening:
             )  # fmt: skip
 
     def _give_up_segments_before(self, latest: OffsetAndEpoch, bad: BadPlace) -> None:
-        """The segments wholly before the snapshot's end do not lead to the ones behind it."""
+        """The segments before the snapshot's end are not contiguous with the ones after it."""
         following = [segment.base_offset for segment in self.segments[1:]]
         count = sum(base_offset <= latest.offset for base_offset in following)
         self._move_segments_aside(self.segments[:count], bad, latest)
@@ -268,11 +269,11 @@ class LogOpening:
         drop_snapshots_before(self.directory, self.snapshots, latest.offset)
 
     def _cut_torn_tail(self, bad: BadPlace) -> None:
-        """Nothing that was acknowledged lies behind. Bytes that look like records are kept all the same."""
+        """Truncate the torn tail, which was never acknowledged. Bytes that look like records are kept anyway."""
         self.recovered_from = bad.offset
         index, position = bad.segment_index, bad.position
         if index and not position and self.segments[index].base_offset != bad.offset:
-            # The segment before it has lost its end: the log goes on there.
+            # The segment before it has lost its end: the log continues there.
             index -= 1
             position = self.segments[index].size
         segment = self.segments[index]
@@ -289,13 +290,13 @@ class LogOpening:
         segment.size = position
         segment.is_flushed = False
         log.warning(
-            "%s: cut at position %d, offset %d: %s. %d bytes that were never flushed are removed%s",
+            "%s: truncated at position %d, offset %d: %s. Removed %d bytes that were never flushed%s",
             bad.path, bad.position, bad.offset, bad.reason, removed, f" and kept as {', '.join(kept)}" if kept else "",
         )  # fmt: skip
 
 
 def segment_sizes(directory: str) -> dict[int, int]:
-    """The size of each segment by its base offset."""
+    """Return the size of each segment by its base offset."""
     sizes: dict[int, int] = {}
     with os.scandir(directory) as entries:
         for entry in entries:

@@ -1,6 +1,6 @@
-"""Cut a damaged metadata log back to its readable prefix. Nothing is thrown away: every removed byte is moved aside.
+"""Truncates a damaged metadata log to its readable prefix. Every removed byte is moved aside, none is deleted.
 
-A voter or broker with peers does this by itself, because it takes the missing records from the leader. A node alone
+A voter or broker with peers repairs itself, because it copies the missing records from the leader. A single node
 does it only when its operator accepts the loss (``barnabas storage repair --accept-loss``).
 """
 
@@ -25,9 +25,9 @@ log = logging.getLogger(__name__)
 
 
 def cut_damaged_log(log_dir: str, damage: LogDamage, *, report: Callable[[str], None] | None = None) -> None:
-    """Leave of the log what can be read before ``damage.offset``. A crash in between is found and repaired again.
+    """Keep the readable part before ``damage.offset``. After a crash in between, the repair runs again.
 
-    ``report`` takes each line that says what was moved; the log of the node when it is None.
+    ``report`` receives a line for each moved file; None: the node's log.
     """
     report = report or log.error
     directory = f"{log_dir}/{METADATA_LOG_DIRECTORY}"
@@ -44,7 +44,7 @@ def cut_damaged_log(log_dir: str, damage: LogDamage, *, report: Callable[[str], 
             os.truncate(path, damage.position)
             sync_file(path)
             report(
-                f"{path}: cut at position {damage.position}, offset {damage.offset}: {damage.reason}. "
+                f"{path}: truncated at position {damage.position}, offset {damage.offset}: {damage.reason}. "
                 f"{segments[base_offset] - damage.position} bytes are kept as {aside}"
             )
     for offset in producer_snapshot.list_snapshots(directory):
@@ -56,7 +56,7 @@ def cut_damaged_log(log_dir: str, damage: LogDamage, *, report: Callable[[str], 
 
 def _move_segment_aside(directory: str, base_offset: int, report: Callable[[str], None]) -> None:
     path = segment_path(directory, base_offset, ".log")
-    report(f"{path}: the segment lies behind the damage; it is kept as {move_aside(path)}")
+    report(f"{path}: the segment is after the damage; it is kept as {move_aside(path)}")
     for extension in (".index", ".timeindex"):
         with suppress(FileNotFoundError):
             os.unlink(segment_path(directory, base_offset, extension))

@@ -1,4 +1,4 @@
-"""A moment of the metadata log, as ``read_metadata`` is asked for it, and which moments a directory still knows.
+"""Points in time of the metadata log that ``read_metadata`` can show, and those that a directory still has.
 
 Times are those in the batches: the clock of the controller that was active.
 """
@@ -29,7 +29,7 @@ class Moment(NamedTuple):
     time_ms: int | None = None
 
     def is_before(self, offset: int, time_ms: int) -> bool:
-        """Whether what was written there and then is not part of the state yet."""
+        """Whether a record of that offset and time is after this moment."""
         if self.offset is not None:
             return offset > self.offset
         return self.time_ms is not None and time_ms > self.time_ms
@@ -43,7 +43,7 @@ class Moment(NamedTuple):
 
 class MomentNotKnown(StorageError):
     def __init__(self, source: str, moment: Moment, ranges: Sequence[tuple[Point, Point]]) -> None:
-        known = ", and ".join(_range_text(first, last) for first, last in ranges) or "no moment at all"
+        known = ", and ".join(_range_text(first, last) for first, last in ranges) or "no moment"
         super().__init__(f"{source} can't show {moment}: it can show {known}")
 
 

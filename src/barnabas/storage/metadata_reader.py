@@ -1,12 +1,12 @@
-"""Reads the metadata of a node from its files without touching them, also while the node runs.
+"""Reads the metadata of a node from its files, read-only, also while the node runs.
 
-The newest snapshot is loaded and what the log adds to it. A batch at the end of the log that is not whole, or not yet,
-ends the reading: a node may be writing it. Likewise a transaction that is still open. Of an earlier moment the state is
-that of the newest snapshot before it and of the log up to it, as far back as both go. A running node may
-roll, delete and snapshot meanwhile: when a file is gone that was there a moment ago, everything is read again.
+It loads the newest snapshot and the log after it. An incomplete batch at the end of the log ends the reading,
+because a node may be writing it, and so does an open transaction. An earlier moment is read from
+the newest snapshot before it and the log up to it, as far back as both exist. A running node may
+roll, delete and snapshot meanwhile: if a file was deleted during the reading, everything is read again.
 
-How far the log is committed is not stored anywhere. What was appended in the last moments may not be, in a quorum of
-several controllers.
+The commit point of the log is not stored anywhere. In a quorum of several controllers the last records may be
+uncommitted.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint\Z")
 class MetadataOnDisk(NamedTuple):
     image: MetadataImage
     source: str
-    """The file or directory that was read."""
+    """The file or directory read."""
     incomplete: str | None = None
-    """Why the reading ended before the last byte of the log, if it did."""
+    """The reason why the reading ended before the last byte of the log, if it did."""
 
 
 def read_metadata(path: str, moment: Moment | None = None) -> MetadataOnDisk:
-    """The image that a snapshot file, a metadata log directory, or a log directory with one in it describes.
+    """Return the image that a snapshot file, a metadata log directory, or a log directory with one in it describes.
 
-    With ``moment``, as it was then. Of an offset inside a batch that is a state that no node ever acted on. Nothing is
-    known of times after the last batch: the cluster may have gone on.
+    With ``moment``, return the image of that moment. An offset inside a batch gives a state that no node acted on.
+    Times after the last batch are unknown: the cluster may have continued.
 
-    Raises StorageError when there is none or it can't be trusted; MomentNotKnown, which is one, says what is known.
+    Raises StorageError if it is missing or damaged, and the subclass MomentNotKnown with the available moments.
     """
     path = path.rstrip("/") or "/"
     name = os.path.basename(path)
@@ -63,7 +63,7 @@ def read_metadata(path: str, moment: Moment | None = None) -> MetadataOnDisk:
             raise StorageError(
                 f"{path} is not a metadata snapshot: their names are <offset>-<epoch>{CHECKPOINT_SUFFIX}"
             )
-        path = os.path.dirname(path) or "."  # Part of a log means nothing without what comes before it.
+        path = os.path.dirname(path) or "."  # Part of a log is meaningless without the earlier part.
     directory = _log_directory(path)
     for _ in range(_ATTEMPTS - 1):
         try:
@@ -75,7 +75,7 @@ def read_metadata(path: str, moment: Moment | None = None) -> MetadataOnDisk:
 
 def _log_directory(path: str) -> str:
     if not os.path.isdir(path):
-        raise StorageError(f"{path}: there is no such file or directory")
+        raise StorageError(f"{path}: no such file or directory")
     inside = f"{path}/{METADATA_LOG_DIRECTORY}"
     directory = inside if os.path.isdir(inside) else path
     names = os.listdir(directory)
@@ -100,7 +100,7 @@ def _read_snapshot(path: str, moment: Moment | None) -> MetadataOnDisk:
 
 def _read_directory(directory: str, moment: Moment | None) -> MetadataOnDisk:
     image = MetadataImage.EMPTY
-    snapshot = next((each for each in _snapshots(directory) if not _is_later(each, moment)), None)
+    snapshot = next((snapshot for snapshot in _snapshots(directory) if not _is_later(snapshot, moment)), None)
     if snapshot is not None:
         image = _snapshot_image(snapshot.path)
         if moment is not None and moment.offset == image.offset:
@@ -115,7 +115,7 @@ def _read_directory(directory: str, moment: Moment | None) -> MetadataOnDisk:
     if needed and needed[0][0] > first:
         if moment is not None:
             raise MomentNotKnown(directory, moment, _known_ranges(directory))
-        raise StorageError(f"{directory}: the log begins at offset {needed[0][0]}, and nothing tells what came before")
+        raise StorageError(f"{directory}: the log begins at offset {needed[0][0]}, and no snapshot covers earlier ones")
     replay = _Replay(image, moment)
     incomplete = replay.run(needed)
     if moment is not None and not replay.is_at_moment:
@@ -124,8 +124,12 @@ def _read_directory(directory: str, moment: Moment | None) -> MetadataOnDisk:
 
 
 def _snapshots(directory: str) -> Iterator[SnapshotReader]:
-    """The newest first. The one that formatting writes holds voters only."""
-    return (SnapshotReader(directory, each) for each in reversed(list_snapshots(directory)) if each.offset > 0)
+    """Return the snapshots, newest first, without the one of formatting, which has voters only."""
+    return (
+        SnapshotReader(directory, snapshot_id)
+        for snapshot_id in reversed(list_snapshots(directory))
+        if snapshot_id.offset > 0
+    )
 
 
 def _segments(directory: str) -> list[tuple[int, str]]:
@@ -143,7 +147,7 @@ def _end(snapshot: SnapshotReader) -> Point:
 
 
 def _known_ranges(directory: str) -> list[tuple[Point, Point]]:
-    """The moments that can be shown: all since the log begins, if its beginning is known; before, the snapshots'."""
+    """Return the available moments: all since the log's start, if that is known; before it, those of snapshots."""
     segments, points = _segments(directory), sorted(map(_end, _snapshots(directory)))
     log_start = segments[0][0] if segments else 0
     alone = [point for point in points if point.offset + 1 < log_start]
@@ -159,7 +163,7 @@ def _known_ranges(directory: str) -> list[tuple[Point, Point]]:
 
 
 class _Replay:
-    """The log on top of an image, to its end or to a moment."""
+    """Replays the log onto an image, to its end or to a moment."""
 
     def __init__(self, image: MetadataImage, moment: Moment | None) -> None:
         self.delta = MetadataDelta(image)
@@ -171,13 +175,13 @@ class _Replay:
 
     @property
     def is_at_moment(self) -> bool:
-        """Whether it came to the moment that was asked for, and knows of something by then."""
+        """Whether the replay reached the requested moment, and has a record by then."""
         provenance, moment = self.provenance, self._moment
         offset, time_ms = provenance.last_contained_offset, provenance.last_contained_log_time_ms
         return offset >= 0 and moment is not None and (self._is_past or moment.is_at(offset, time_ms))
 
     def run(self, segments: list[tuple[int, str]]) -> str | None:
-        """What is missing at the end, if anything."""
+        """Return what is missing at the end, if anything."""
         problem: str | None = None
         for index, (base, path) in enumerate(segments):
             batches = _Batches(path, base)
@@ -217,11 +221,11 @@ class _Replay:
                 for effective in self._transaction.receive(message, record.offset):
                     self.delta.replay(effective)
             except (DecodeError, InvariantViolated) as error:
-                raise CorruptFileError(path, f"the record at offset {record.offset} can't be used: {error}") from error
+                raise CorruptFileError(path, f"the record at offset {record.offset} is invalid: {error}") from error
 
 
 class _Batches:
-    """The whole batches of a segment; ``problem`` says afterwards why there were no more."""
+    """Yields the whole batches of a segment; afterwards ``problem`` says why it ended."""
 
     def __init__(self, path: str, base_offset: int) -> None:
         self.problem: str | None = None
@@ -235,7 +239,7 @@ class _Batches:
             for batch in iter_batches(data):
                 batch.ensure_valid()
                 if batch.base_offset < self._next:
-                    self.problem = f"offset {batch.base_offset} stands where {self._next} was expected"
+                    self.problem = f"offset {batch.base_offset} found where {self._next} was expected"
                     return
                 yield batch
                 self._next, end = batch.last_offset + 1, end + batch.size

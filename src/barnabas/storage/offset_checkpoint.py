@@ -1,6 +1,7 @@
-"""One offset per partition of a log directory: recovery points, high watermarks, log starts, cleaned-up-to offsets.
+"""Stores one offset per partition of a log directory: recovery points, high watermarks, log starts, cleaned-up-to
+offsets.
 
-``recovery-point-offset-checkpoint``: everything below is durable, recovery need not look at it.
+``recovery-point-offset-checkpoint``: everything below is durable, recovery need not read it.
 ``replication-offset-checkpoint``: high watermarks. ``log-start-offset-checkpoint``: where logs start that do not start
 at their first segment. ``cleaner-offset-checkpoint``: everything below was compacted.
 """

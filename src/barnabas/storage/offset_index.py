@@ -27,11 +27,11 @@ class OffsetIndex(IndexFile):
         self._is_dirty = True
 
     def lookup(self, offset: int) -> int:
-        """The position of the last indexed batch whose last offset is at most ``offset``; 0 if there is none."""
+        """Return the position of the last indexed batch whose last offset is at most ``offset``; 0 without one."""
         return self.entry_before(offset)[1]
 
     def entry_before(self, offset: int) -> tuple[int, int]:
-        """The last offset and the position of that batch; (-1, 0) if there is none."""
+        """Return the last offset and the position of that batch; (-1, 0) without one."""
         slot = self._slot_before(offset - self.base_offset + 1)
         if slot < 0:
             return -1, 0
@@ -39,13 +39,13 @@ class OffsetIndex(IndexFile):
         return self.base_offset + int(relative_offset), int(position)
 
     def offset_after(self, position: int) -> int | None:
-        """An offset that no batch before ``position`` reaches, from the first entry there or behind it."""
+        """Return an offset above all batches before ``position``, from the first entry at or after it."""
         slot = self._first_at(position)
         return self.base_offset + int(_unpack(self.entries, slot * 8)[0]) + 1 if slot < self.count else None
 
     @property
     def last_offset(self) -> int:
-        """The last offset that is indexed, or the base offset when nothing is."""
+        """Return the last indexed offset, or the base offset of an empty index."""
         entries = self.entries
         return self.base_offset + int(_unpack(entries, len(entries) - 8)[0]) if entries else self.base_offset
 
@@ -74,7 +74,7 @@ class OffsetIndex(IndexFile):
             last_offset, last_position = offset, position
 
     def _slot_before(self, relative_offset: int) -> int:
-        """The last entry below ``relative_offset``, or -1."""
+        """Return the last entry below ``relative_offset``, or -1."""
         entries = self.entries
         low, high = 0, len(entries) // 8
         while low < high:

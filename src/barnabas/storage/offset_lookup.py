@@ -1,7 +1,7 @@
-"""Which offset belongs to a timestamp: ListOffsets, with its special timestamps.
+"""Finds the offset for a timestamp: ListOffsets, with its special timestamps.
 
 A real timestamp gives the first record at or after it, in offset order. Both indexes narrow the search to a few
-batches; inside a batch the records are looked at one by one, because only they know their timestamps.
+batches; inside a batch the records are read one by one, because only they have their timestamps.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class TimestampAndOffset(NamedTuple):
 def fetch_offset_for_timestamp(
     log: PartitionLog, timestamp: int, *, last_fetchable_offset: int | None = None
 ) -> TimestampAndOffset | None:
-    """The offset for a timestamp or one of the special ones; None when no record below the limit is that late.
+    """Return the offset for a timestamp or one of the special ones; None if all records below the limit are earlier.
 
     ``last_fetchable_offset`` is where the caller may read up to (default: the log's end). Nothing is tiered here, so
-    the earliest local offset is the earliest, and the two that ask about uploads know no offset (-1).
+    the earliest local offset is the earliest, and the two about uploads return -1.
     """
     limit = log.log_end_offset if last_fetchable_offset is None else last_fetchable_offset
     if timestamp == LATEST_TIMESTAMP:
@@ -89,7 +89,7 @@ def _find_max_timestamp(log: PartitionLog) -> TimestampAndOffset | None:
 
 
 def _find_in_segment(segment: Segment, timestamp: int, start_offset: int) -> TimestampAndOffset | None:
-    """The first record from ``start_offset`` on whose timestamp is at least ``timestamp``."""
+    """Return the first record from ``start_offset`` on whose timestamp is at least ``timestamp``."""
     found = segment.find_timestamp(timestamp, start_offset)
     if found is None:
         return None

@@ -1,14 +1,14 @@
-"""The log of one partition: segments in order, and what a leader needs to append to them and read from them.
+"""The log of one partition: segments in order, with the operations of a leader and a follower.
 
-Offsets: records exist in [``log_start_offset``, ``log_end_offset``); clients may read below ``high_watermark``, those
-that want committed transactions only below ``last_stable_offset``; what lies below ``recovery_point`` is durable. The
-high watermark is set from outside (``maybe_advance_high_watermark``): it is known to whoever knows the replicas.
+Offsets: records exist in [``log_start_offset``, ``log_end_offset``); clients may read below ``high_watermark``, and
+those that want committed transactions only below ``last_stable_offset``. Records below ``recovery_point`` are durable.
+The owner, which knows the replicas, sets the high watermark (``maybe_advance_high_watermark``).
 
 An append is in the file when ``append_as_leader`` returns, so that a killed process loses nothing; it is durable after
 ``flush``, which runs by itself only as often as ``flush.messages`` says, as in Kafka.
 
 One thread, the node's loop, appends and reads. The cleaner's thread replaces segments, and only through
-``replace_segments``. Time is handed in; the log never asks for it.
+``replace_segments``. The caller passes in the time; the log never reads a clock.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ NO_TIMESTAMP = -1
 
 
 class AppendInfo(NamedTuple):
-    """What the producer is told. Of a ``duplicate`` nothing was written: these are the offsets of the first time."""
+    """The result for the producer. A ``duplicate`` was not written: it has the offsets of the first append."""
 
     first_offset: int
     last_offset: int
@@ -108,7 +108,7 @@ class PartitionLog:
         snapshot_offset: int = -1,
         now_ms: int,
     ) -> None:
-        """A log whose parts are known. See ``create`` for a new one, ``log_recovery.load_log`` for one on disk."""
+        """Build a log from its parts. See ``create`` for a new one, ``log_recovery.load_log`` for one on disk."""
         self.directory = directory
         self.topic_partition = topic_partition
         self.topic_id = topic_id
@@ -120,8 +120,8 @@ class PartitionLog:
         self.last_flush_ms = now_ms
         self.on_log_start_moved: Callable[[], None] | None = None
         self.on_damaged: Callable[[PartitionLog], None] | None = None
-        """Called when damage was found that was not known before."""
-        # Segments of many partitions that began together shall not end together; the manager draws it.
+        """Called when new damage is found."""
+        # Random jitter from the manager, so that segments that were created together do not roll together.
         self.roll_jitter_ms = 0
         self._segments = LogSegments(directory, pool, segments)
         self._epochs = epochs
@@ -141,7 +141,7 @@ class PartitionLog:
         pool: FilePool,
         now_ms: int,
     ) -> PartitionLog:
-        """Make the directory of a new partition; its files come with the first record."""
+        """Create the directory of a new partition; its files are created with the first record."""
         os.mkdir(directory, DIRECTORY_MODE)
         if topic_id is not None:
             write_partition_metadata(directory, topic_id)
@@ -162,7 +162,7 @@ class PartitionLog:
     def __repr__(self) -> str:
         return f"PartitionLog({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset})"
 
-    # What is known
+    # State
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -194,7 +194,7 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """The high watermark, or the first offset of the oldest transaction that is not over."""
+        """Return the high watermark, or the first offset of the oldest open transaction."""
         if self._producers is None:
             return self.high_watermark
         first_unstable = self._producers.first_unstable_offset
@@ -208,13 +208,14 @@ class PartitionLog:
         return self._segments.size_bytes()
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """(the greatest epoch up to ``epoch`` that is known, the offset after its last record), or (-1, -1)."""
+        """Return the greatest known epoch up to ``epoch`` and the offset after its last record, or (-1, -1)."""
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
 
     def assign_epoch_start(self, leader_epoch: int) -> None:
-        """We lead from here on: the epoch starts at the log's end. One before the last is that of a past leadership.
+        """Become leader: the epoch starts at the log's end. An epoch before the last belongs to an earlier leadership.
 
-        A broker that starts reads of those in the metadata log; others wrote after it, and its log has what they wrote.
+        A starting broker reads those from the metadata log; other leaders wrote after it, and this log has their
+        records.
         """
         if leader_epoch > self.latest_epoch:
             self.epochs.assign(leader_epoch, self.log_end_offset)
@@ -239,13 +240,13 @@ class PartitionLog:
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> AppendInfo:
-        """Give one batch its offsets and write it. Raises ApiException for a batch that the log does not take."""
+        """Give one batch its offsets and write it. Raises ApiException for a batch that the log rejects."""
         batch = read_produced_batch(records, self.rules, now_ms=now_ms, origin=origin, partition=self.topic_partition)
         return self.append_batch(batch, leader_epoch=leader_epoch, now_ms=now_ms)
 
     @property
     def rules(self) -> ProduceRules:
-        """What a batch must be like; it is not changed afterwards, another one is made when the settings change."""
+        """Return the rules for a batch. They are immutable, and are replaced when the settings change."""
         rules = self._rules
         if rules is None or self._rules_of is not self.config:
             rules = self._rules = produce_rules(self.config)
@@ -253,7 +254,7 @@ class PartitionLog:
         return rules
 
     def append_batch(self, batch: ProducedBatch, *, leader_epoch: int, now_ms: int) -> AppendInfo:
-        """``append_as_leader`` of a batch that ``read_produced_batch`` took, with the same time."""
+        """Append a batch that ``read_produced_batch`` accepted, with the same time."""
         is_log_append_time = self.config.log_append_time
         if batch.producer_id >= 0:
             duplicate = find_duplicate(self.producers, batch, self.segments, what=str(self.topic_partition))
@@ -294,11 +295,11 @@ class PartitionLog:
         )
 
     def append_as_follower(self, records: Buffer, *, now_ms: int, leader_epoch: int = EPOCH_MAX) -> int:
-        """Write batches that have their offsets and epochs from the leader of ``leader_epoch``; return their bytes.
+        """Write batches with the offsets and epochs of the leader of ``leader_epoch``; return their size.
 
-        What is cut off at the end is left out, and so is what comes from a later epoch on: who sent it does not lead in
-        the epoch that it was asked for. Raises ApiException for a batch that is damaged or not behind the log's end;
-        those in front of it are written then.
+        An incomplete batch at the end is left out, and so are batches from a later epoch on: their sender does not lead
+        in the requested epoch. Raises ApiException for a batch that is damaged or does not follow the log's end; the
+        batches before it are written then.
         """
         written = 0
         for batch, base_offset, batch_epoch, data in replicated_batches(records, leader_epoch, self.topic_partition):
@@ -324,7 +325,7 @@ class PartitionLog:
         return written
 
     def _begin_inside(self, base_offset: int, last_offset: int, now_ms: int) -> None:
-        """A log without records that starts inside of this batch, as the leader's does, gets the whole batch."""
+        """Append the whole batch to an empty log that starts inside it, as the leader's log does."""
         start = self.log_start_offset
         if self.log_end_offset != start or last_offset < start:
             raise ApiException(
@@ -337,7 +338,7 @@ class PartitionLog:
     # Rolling
 
     def _roll_if_needed(self, size: int, max_timestamp: int, last_offset: int, now_ms: int) -> Segment:
-        """The active segment, or a new one when the batch does not fit into it any more."""
+        """Return the active segment, or a new one if the batch does not fit into it."""
         segment = self.segments[-1]
         config = self.config
         if segment.size == 0:
@@ -359,7 +360,7 @@ class PartitionLog:
         return segment if fits else self.roll(now_ms)
 
     def _indexes_are_full(self, segment: Segment) -> bool:
-        """An estimate from the size suffices: an entry is made at most every ``index.interval.bytes``."""
+        """Estimate from the size: an entry is added at most every ``index.interval.bytes``."""
         config = self.config
         entries_max = config.segment_index_bytes // 12
         if segment.size <= entries_max * config.index_interval_bytes:
@@ -388,10 +389,10 @@ class PartitionLog:
         min_one_message: bool = False,
         committed_only: bool = False,
     ) -> FetchedRecords:
-        """Batches from the one that holds ``fetch_offset`` on, below ``max_offset`` (default: the log's end).
+        """Read batches from the one that holds ``fetch_offset`` on, below ``max_offset`` (default: the log's end).
 
-        Nothing when the first batch is larger than ``max_bytes``, unless ``min_one_message``: then that batch.
-        Raises OFFSET_OUT_OF_RANGE outside of the log. The records stay valid whatever happens to the log afterwards.
+        Returns no batch if the first one is larger than ``max_bytes``, unless ``min_one_message``: then that batch.
+        Raises OFFSET_OUT_OF_RANGE outside of the log. The records stay valid when the log changes afterwards.
         """
         end_offset = self.log_end_offset
         if not self.log_start_offset <= fetch_offset <= end_offset:
@@ -407,7 +408,7 @@ class PartitionLog:
         try:
             return self._read(fetch_offset, max_bytes, max_offset, min_one_message, committed_only)
         except FileNotFoundError:
-            # The cleaner replaced the segment between our look at the list and the opening of the file.
+            # The cleaner replaced the segment after this read took the list and before it opened the file.
             return self._read(fetch_offset, max_bytes, max_offset, min_one_message, committed_only)
         except DamagedRangeError as error:
             raise self._damaged(error) from error
@@ -437,12 +438,12 @@ class PartitionLog:
 
     @property
     def damaged(self) -> list[DamagedRange]:
-        """What is known to be damaged, by offset. A log is checked when it is opened, and where it is read."""
+        """Return the known damage, by offset. A log is checked when it is opened, and where it is read."""
         start = self.log_start_offset
         return [damage for segment in self.segments for damage in segment.damaged if damage.next_offset > start]
 
     def set_damage_aside(self, first: DamagedRange | None = None, *, now_ms: int) -> list[str]:
-        """Cut the log where its damage, or this one, begins; returns the files in which all that was there is kept."""
+        """Truncate the log where its damage, or this one, begins; returns the files that keep the old content."""
         first = first or self.damaged[0]
         kept = []
         for segment in self.segments:
@@ -454,7 +455,7 @@ class PartitionLog:
         return kept
 
     def check_damaged(self, error: CorruptFileError) -> None:
-        """A file of the log can't be right: read its segment whole, rebuild the indexes, note and report damage."""
+        """Handle an invalid file: read its segment whole, rebuild the indexes, record and report damage."""
         name = os.path.basename(error.path)
         for segment in self.segments:
             if name.startswith(f"{segment.base_offset:020d}."):
@@ -462,7 +463,7 @@ class PartitionLog:
                 self.check_segment(segment)
 
     def forget_checks(self, offset: int) -> None:
-        """The batches around the offset are to be checked again before they are handed out."""
+        """Have the batches around the offset checked again before they are returned."""
         segments = self.segments
         segment = segments[segment_index(segments, offset)]
         segment.checked = CheckedBytes(segment.size)
@@ -531,7 +532,7 @@ class PartitionLog:
         return True
 
     def delete_oldest_segments(self, count: int, *, now_ms: int) -> None:
-        """Retire the first ``count`` segments; the log starts at the next one then. At least one segment stays."""
+        """Retire the first ``count`` segments; the log then starts at the next one. At least one segment stays."""
         if count <= 0:
             return
         if count >= len(self.segments):
@@ -541,17 +542,17 @@ class PartitionLog:
         self.remove_stray_snapshots()
 
     def remove_stray_snapshots(self) -> None:
-        """Remove the producer snapshots that no segment starts at, up to the last one that was taken."""
+        """Remove the producer snapshots without a segment at their offset, up to the last snapshot taken."""
         starts = {segment.base_offset for segment in self.segments}
         for offset in list_snapshots(self.directory):
             if offset < self._snapshot_offset and offset not in starts:
                 delete_snapshot(self.directory, offset)
 
     def truncate_to(self, offset: int, *, now_ms: int) -> None:
-        """Remove everything from ``offset`` on (whole batches: one that reaches over it goes).
+        """Remove everything from ``offset`` on (whole batches: one that contains it is removed).
 
-        A log that would start behind its new end starts there then. An epoch that we began, as leader, and wrote
-        nothing in is forgotten in any case: another leader's epoch may have begun there.
+        A log that would start after its new end starts there then. An epoch that this broker began as leader without a
+        record is removed in any case: another leader's epoch may have begun there.
         """
         if offset >= self.log_end_offset:
             self.epochs.truncate_from_end(self.log_end_offset)
@@ -565,7 +566,7 @@ class PartitionLog:
         self._after_truncation()
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
-        """Remove every record, with what is known of epochs and producers; the log starts and ends at ``offset``."""
+        """Remove every record, and the state of epochs and producers; the log starts and ends at ``offset``."""
         self._segments.start_anew(offset, now_ms=now_ms, due_ms=now_ms + self.config.file_delete_delay_ms)
         self.log_start_offset = self.log_end_offset = self.high_watermark = offset
         self.epochs.clear()
@@ -585,26 +586,26 @@ class PartitionLog:
         self.restore_producers(*rebuild_producers(self.directory, self.segments, self.log_start_offset, end))
 
     def restore_producers(self, producers: ProducerState, snapshot_offset: int) -> None:
-        """What the log knows about its producers, as it was found on disk."""
+        """Load the state of the producers from disk."""
         producers.high_watermark_advanced(self.high_watermark)
         self._producers = producers
         self._snapshot_offset = snapshot_offset
 
     def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment], *, now_ms: int) -> bool:
-        """The cleaner is done with these: see ``LogSegments.replace``. May be called from its thread."""
+        """Replace segments by cleaned ones, see ``LogSegments.replace``. May be called from the cleaner's thread."""
         return self._segments.replace(old, new, due_ms=now_ms + self.config.file_delete_delay_ms)
 
     def remove_retired_files(self, now_ms: int, *, all_of_them: bool = False) -> int:
-        """Unlink the files of segments that were retired long enough ago; return how many segments."""
+        """Unlink the files of segments that were retired long enough ago; return their number."""
         return self._segments.remove_retired(now_ms, all_of_them=all_of_them)
 
     def mark_deleted(self, directory: str) -> None:
-        """The partition is deleted: its directory gets this name, its files wait there for their end."""
+        """Rename the directory of a deleted partition; its files are removed later."""
         self._segments.move_to(directory)
         self.directory = directory
 
     def move_to(self, directory: str) -> None:
-        """The log has been copied and takes its place: its directory gets this name, on the same volume."""
+        """Rename the directory of a copied log that becomes current, on the same volume."""
         self._segments.rename_to(directory)
         self.directory = directory
         if self._epochs is not None:
@@ -623,14 +624,15 @@ class PartitionLog:
         return end
 
     def flush_rolled(self) -> bool:
-        """Make the segments durable that are no longer written to, so that recovery need not read them.
+        """Flush the segments that are no longer written to, so that recovery need not read them.
 
-        May run in another thread than appends do. Returns whether there were any, and the log was not cut meanwhile.
+        May run in another thread than appends do. Returns whether it flushed any, and the log was not truncated
+        meanwhile.
         """
         *rolled, active = self.segments
         if not rolled or active.base_offset <= self.recovery_point:
             return False
-        # Written at each roll; what came after is in segments that recovery reads.
+        # Written at each roll; later batches are in segments that recovery reads.
         sync_file(f"{self.directory}/{LEADER_EPOCH_CHECKPOINT}")
         self._flush_segments(rolled)
 
@@ -644,14 +646,14 @@ class PartitionLog:
             segment.flush()
 
     def take_producer_snapshot(self, *, sync: bool = False) -> None:
-        """Write what is known of the producers, unless the last snapshot is of this offset."""
+        """Write the state of the producers, unless the last snapshot has this offset."""
         if self.log_end_offset > self._snapshot_offset:
             entries = self._producers.to_snapshot() if self._producers is not None else []
             write_snapshot(self.directory, self.log_end_offset, entries, sync=sync)
             self._snapshot_offset = self.log_end_offset
 
     def close(self, now_ms: int, *, sync: bool = True) -> None:
-        """Leave the directory as a clean shutdown leaves it; the log can not be used afterwards.
+        """Close the log cleanly; it cannot be used afterwards.
 
         Without ``sync`` the caller makes the whole volume durable before it calls the shutdown clean: one call
         instead of six for every partition.

@@ -1,6 +1,6 @@
-"""``partition.metadata``: the id of the topic whose partition lives in this directory.
+"""``partition.metadata``: the id of the topic of the partition in this directory.
 
-After a topic was deleted and created again under the same name, this file tells that the directory is the old one's.
+After a topic was deleted and created again under the same name, this file identifies the directory of the old topic.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _BYTES_MAX = 4096
 
 
 def write_partition_metadata(directory: str, topic_id: Uuid) -> None:
-    """Written without fsync: ten thousand topics are created by ten thousand of these.
+    """Write without fsync: creating ten thousand topics writes ten thousand of these files.
 
-    What a power loss may leave is an empty file, and that reads as no file.
+    A power failure may leave an empty file, which counts as a missing one.
     """
     path = f"{directory}/{PARTITION_METADATA}"
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
@@ -50,7 +50,7 @@ def read_partition_metadata(directory: str) -> Uuid | None:
     try:
         topic_id = Uuid.from_string(fields["topic_id"])
     except (KeyError, ValueError) as error:
-        raise CorruptFileError(path, f"no topic id in {text!r}") from error
+        raise CorruptFileError(path, f"no valid topic id in {text!r}") from error
     if topic_id == Uuid.ZERO:
         raise CorruptFileError(path, f"{topic_id} is not the id of a topic")
     return topic_id

@@ -1,8 +1,8 @@
-"""One record batch on its way into a partition log: checked, its header read, the bytes behind the stamp ready.
+"""Checks and prepares one record batch for a partition log.
 
-What a client or a coordinator sends is judged by ``protocol.produce_validation``. The leader's stamp (base offset,
-length, leader epoch) is not under the checksum: it is written in front of those bytes, which are not copied.
-What a leader replicates was judged by the leader, so only its frame and checksum are looked at.
+``protocol.produce_validation`` checks the batches of clients and coordinators. The leader's fields (base offset,
+length, leader epoch) are not part of the checksum: they are written in front of the other bytes, which are not copied.
+A replicated batch was checked by its leader, so only its length and checksum are checked here.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _COMPRESSION_NAMES = {
 class AppendOrigin(Enum):
     CLIENT = auto()
     COORDINATOR = auto()
-    """The group or transaction coordinator of this node: may write control records, no sequence numbers."""
+    """The group or transaction coordinator of this node: may write control records, without sequence numbers."""
     REPLICATION = auto()
-    """A leader that has checked the batch already."""
+    """A leader, which has already checked the batch."""
 
 
 class ProducedBatch:
@@ -85,11 +85,11 @@ class ProducedBatch:
         self.base_sequence = header[11]
         self.marker = read_end_transaction_marker(data) if header[5] & CONTROL_FLAG else None
         self.rest = memoryview(data)[_STAMP_SIZE:]
-        """Everything behind the stamp, as it will be in the log."""
+        """Everything after the leader's fields, as it is written to the log."""
 
 
 def produce_rules(config: TopicConfig) -> ProduceRules:
-    """What the topic's settings ask of a batch."""
+    """The requirements of the topic's settings for a batch."""
     compression = _COMPRESSION_NAMES.get(config.compression_type)
     levels = {
         Compression.GZIP: config.compression_gzip_level,
@@ -117,9 +117,9 @@ def read_produced_batch(
     budget: WorkBudget | None = None,
     limits: BatchLimits | None = None,
 ) -> ProducedBatch:
-    """Read the one batch of a produce request; ApiException if the topic does not take it.
+    """Read the one batch of a produce request; ApiException if the topic rejects it.
 
-    Touches no log and may run on any thread. WorkBudgetExceeded says that it should.
+    Needs no log, and may run on any thread. WorkBudgetExceeded means that it should.
     """
     header, data = validate_produced(
         records,
@@ -136,7 +136,7 @@ def read_produced_batch(
 def read_replicated_batch(records: memoryview, *, partition: TopicPartition) -> ProducedBatch:
     """Read the first of the batches that a leader sent, offsets and epoch included."""
     if len(records) < HEADER_SIZE:
-        raise _corrupt(partition, f"{len(records)} bytes are no record batch")
+        raise _corrupt(partition, f"{len(records)} bytes are not a record batch")
     header = HEADER.unpack_from(records)
     problem = header_problem(header[1], header[3], header[6], header[12])
     if problem is not None:
@@ -151,7 +151,7 @@ def read_replicated_batch(records: memoryview, *, partition: TopicPartition) -> 
 
 
 def read_end_transaction_marker(batch: Buffer) -> EndTransactionMarker | None:
-    """What a control batch says about its producer's transaction; None for other control records or an emptied one."""
+    """Return the end of its producer's transaction in a control batch; None for other or removed control records."""
     try:
         record = next(BatchView(batch).records(), None)
     except DecodeError:

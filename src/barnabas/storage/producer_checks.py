@@ -1,4 +1,4 @@
-"""Between a batch that is appended and the state of its producer: may it be written, and what follows once it is."""
+"""Checks an appended batch against the state of its producer, and updates that state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["apply_batch", "find_duplicate"]
 def find_duplicate(
     producers: ProducerState, batch: ProducedBatch, segments: Sequence[Segment], *, what: str
 ) -> ProducerBatch | None:
-    """The batch that this one repeats. Raises ApiException if the producer may not write this now.
+    """Return the batch that this one repeats. Raises ApiException if the producer may not write it now.
 
     ``segments`` are those of the log, which is read if the state was loaded and may not know the batch.
     """
@@ -45,7 +45,7 @@ def find_duplicate(
 
 
 def apply_batch(producers: ProducerState, batch: ProducedBatch, last_offset: int, segment: Segment) -> None:
-    """The batch is in this segment now; an aborted transaction that it ends is written into the segment's index."""
+    """Record a batch written to this segment; an aborted transaction that it ends goes into the segment's index."""
     if batch.marker is None:
         if not batch.attributes & CONTROL_FLAG:
             producers.append_data_batch(

@@ -1,8 +1,8 @@
-"""Find out what a log knows about its producers: the last snapshot, and the batches behind it.
+"""Recovers the state of a log's producers: the last snapshot, and the batches after it.
 
-Batches are judged by their headers alone; only the end markers of transactions are opened. Of the batches before a
-snapshot it has a producer's last one alone. Those are looked for when one of them may have come again, and not far:
-who repeats a batch had no more than five under way.
+Only batch headers are read, and the end markers of transactions. Of the batches before a
+A snapshot has only the last batch of a producer. Earlier ones are searched when a batch may be a repeat, and not far:
+a producer that repeats a batch had at most five in flight.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = ["rebuild_producers", "recall_batches"]
 _log = logging.getLogger(__name__)
 
 _RECALL_BYTES = 8 << 20
-"""So far back, in each of two segments: others may have written much between a producer's batches."""
+"""How far back to read in each of two segments: other producers may have written much in between."""
 
 
 def rebuild_producers(
     directory: str, segments: Sequence[Segment], log_start_offset: int, log_end_offset: int
 ) -> tuple[ProducerState, int]:
-    """The producers at the log's end, from the last good snapshot and the batches behind it; and its offset, or -1.
+    """Return the producers at the log's end, from the last valid snapshot and later batches, and its offset or -1.
 
     Snapshots beyond the end, or that cannot be read, are removed.
     """
@@ -53,7 +53,7 @@ def rebuild_producers(
 
 
 def recall_batches(segments: Sequence[Segment], entry: ProducerEntry) -> None:
-    """Give the producer back its batches before the oldest that it remembers, as far as they are near it."""
+    """Restore the producer's batches before its oldest known one, if they are near it."""
     oldest = entry.batches[0]
     wanted, found = BATCHES_KEPT - len(entry.batches), list[ProducerBatch]()
     before = [segment for segment in segments if segment.base_offset <= oldest.first_offset]
@@ -61,7 +61,7 @@ def recall_batches(segments: Sequence[Segment], entry: ProducerEntry) -> None:
         found[:0] = _batches_of(segment, entry, oldest.first_offset)
         if len(found) >= wanted:
             break
-    # Only what leads up to the oldest one without a break: what came before a break may be of another life.
+    # Only batches contiguous with the oldest one: those before a gap may be of an earlier state of the producer.
     following, recalled = oldest.first_sequence, list[ProducerBatch]()
     for batch in reversed(found[-wanted:]):
         if (batch.last_sequence + 1) & SEQUENCE_MAX != following:
@@ -72,7 +72,7 @@ def recall_batches(segments: Sequence[Segment], entry: ProducerEntry) -> None:
 
 
 def _batches_of(segment: Segment, entry: ProducerEntry, end_offset: int) -> list[ProducerBatch]:
-    """The last batches of the producer's epoch that begin before ``end_offset``, from the end of the segment."""
+    """Return the last batches of the producer's epoch that begin before ``end_offset``, from the end of the segment."""
     place = _position_of(segment, end_offset)
     end = segment.size if place is None else place
     near = segment.offset_index.offset_after(end - _RECALL_BYTES) if end > _RECALL_BYTES else None
@@ -93,11 +93,11 @@ def _batches_of(segment: Segment, entry: ProducerEntry, end_offset: int) -> list
 
 
 def _replay_producers(segment: Segment, state: ProducerState, replay_from: int) -> None:
-    """Apply the batches from ``replay_from`` on, and put back aborted transactions that the index does not know."""
+    """Apply the batches from ``replay_from`` on, and restore aborted transactions that the index lacks."""
     position = _position_of(segment, replay_from)
     if position is None:
         return
-    # Of plain batches only a producer's last ones leave a trace: they are held back until something else comes.
+    # Only a producer's last plain batches change its state: they are buffered until another batch arrives.
     pending: dict[int, list[tuple[int, ...]]] = {}
     with segment.map() as view:
         total, jumps = len(view), segment.jumps
@@ -127,7 +127,7 @@ def _replay_producers(segment: Segment, state: ProducerState, replay_from: int) 
 
 
 def _position_of(segment: Segment, offset: int) -> int | None:
-    """Where the batch lies that holds the offset, or the range that did; None behind the end."""
+    """Return the position of the batch, or damaged range, of the offset; None after the end."""
     try:
         found = segment.find(offset)
     except DamagedRangeError as error:

@@ -1,7 +1,7 @@
-"""``<offset>.snapshot``: what a log knew about its producers at that offset, so that start-up need not read it all.
+"""``<offset>.snapshot``: the state of a log's producers at that offset, so that start-up need not read the whole log.
 
-Version i16 = 1, CRC-32C of everything behind it, count i32, then 46 bytes per producer. Only the last batch of each
-producer is kept here: after a restart an older duplicate is told by its sequence number alone, as in Kafka.
+Version i16 = 1, CRC-32C of everything after it, count i32, then 46 bytes per producer. Only the last batch of each
+producer is stored: after a restart an older duplicate is recognised by its sequence number alone, as in Kafka.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read_snapshot(path: str) -> list[ProducerSnapshotEntry]:
     with naming(path), open(path, "rb") as file:
         data = file.read()
     if len(data) < _HEAD.size + _COUNT.size:
-        raise CorruptFileError(path, f"{len(data)} bytes are no producer snapshot")
+        raise CorruptFileError(path, f"{len(data)} bytes are not a producer snapshot")
     version, crc = _HEAD.unpack_from(data)
     if version != VERSION:
         raise CorruptFileError(path, f"version {version} is not {VERSION}")
@@ -79,7 +79,7 @@ def read_snapshot(path: str) -> list[ProducerSnapshotEntry]:
 
 
 def list_snapshots(directory: str) -> list[int]:
-    """The offsets of the snapshots in this directory, ascending."""
+    """Return the offsets of the snapshots in this directory, ascending."""
     with os.scandir(directory) as files:
         names = [file.name for file in files if file.name.endswith(SNAPSHOT_EXTENSION)]
     return sorted(int(stem) for name in names if (stem := name[: -len(SNAPSHOT_EXTENSION)]).isdigit())

@@ -1,14 +1,14 @@
-"""What a partition knows about the producers that write to it: idempotence, fencing and open transactions.
+"""A partition's state of its producers: idempotence, fencing and open transactions.
 
 A batch with a producer id is accepted if its epoch is not older than the known one and its first sequence number
-follows the last one; the last five batches of a producer are remembered, and one that comes again is answered with the
-offsets it has already. A snapshot has only the last one: the log recalls those before it when they are asked for. A
-new epoch starts at sequence 0. A producer that is not known may start anywhere: its records may have been deleted.
+follows the last one; the last five batches of a producer are stored, and a repeated one is answered with its
+existing offsets. A snapshot has only the last batch: the earlier ones are read from the log when needed. A
+new epoch starts at sequence 0. An unknown producer may start anywhere: its records may have been deleted.
 
 A transaction is open from its first batch until the coordinator's marker. The offset of the oldest one that is open,
 or ended above the high watermark, is the first unstable offset: readers of committed records stop before it.
 
-Nothing here reads a clock or a log: the log hands over headers, in order, after writing or while recovering them.
+This module does not read a clock or a log: the log passes in headers, in order, after writing or in recovery.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 SEQUENCE_MAX = 2**31 - 1
 BATCHES_KEPT = 5
-# Of an entry that was made by a marker alone: no batch.
+# The sequence of an entry that a marker created, without a batch.
 _NO_OFFSET = -1
 
 
@@ -87,7 +87,7 @@ class ProducerEntry:
 
     @property
     def last_data_offset(self) -> int:
-        """The last offset of its last data batch, -1 when only a marker is known."""
+        """The last offset of its last data batch, -1 if only a marker is known."""
         return self.batches[-1].last_offset if self.batches else _NO_OFFSET
 
     def find_duplicate(self, epoch: int, first_sequence: int, last_sequence: int) -> ProducerBatch | None:
@@ -98,7 +98,7 @@ class ProducerEntry:
         return None
 
     def recall(self, earlier: Iterable[ProducerBatch]) -> None:
-        """All that the log still has of this epoch before the oldest of ``batches``, in order."""
+        """Add the log's batches of this epoch before the oldest of ``batches``, in order."""
         self.batches[:0] = earlier
         del self.batches[:-BATCHES_KEPT]
         self.has_forgotten = False
@@ -168,20 +168,20 @@ class ProducerState:
 
     @property
     def ongoing_transactions(self) -> dict[int, int]:
-        """First offset -> producer id of each open transaction, oldest first."""
+        """Return first offset -> producer id of each open transaction, oldest first."""
         return self._ongoing
 
-    # Deciding
+    # Checks
 
     def find_duplicate(self, producer_id: int, epoch: int, base_sequence: int, count: int) -> ProducerBatch | None:
-        """The batch of the last five that this one repeats."""
+        """Return the one of the last five batches that this one repeats."""
         entry = self.producers.get(producer_id)
         if entry is None:
             return None
         return entry.find_duplicate(epoch, base_sequence, (base_sequence + count - 1) & SEQUENCE_MAX)
 
     def may_have_forgotten(self, producer_id: int, epoch: int, base_sequence: int) -> ProducerEntry | None:
-        """The producer, if a batch with this sequence may be one that came before those of it that are remembered."""
+        """Return the producer, if a batch with this sequence may precede its stored batches."""
         entry = self.producers.get(producer_id)
         if entry is None or not entry.has_forgotten or entry.epoch != epoch or len(entry.batches) >= BATCHES_KEPT:
             return None
@@ -190,7 +190,7 @@ class ProducerState:
     def validate_data_batch(
         self, producer_id: int, epoch: int, base_sequence: int, *, is_transactional: bool, what: str
     ) -> None:
-        """Raise ApiException unless this batch may be the producer's next one."""
+        """Raise ApiException unless this batch can be the producer's next one."""
         entry = self.producers.get(producer_id)
         if entry is None:
             return
@@ -226,7 +226,7 @@ class ProducerState:
                 f"(zombie), {entry.coordinator_epoch} (current)",
             )
 
-    # Applying
+    # Updates
 
     def append_data_batch(
         self,
@@ -239,7 +239,7 @@ class ProducerState:
         timestamp: int,
         is_transactional: bool,
     ) -> None:
-        """This batch is in the log now."""
+        """Record a batch that was written to the log."""
         entry = self._entry(producer_id, epoch)
         last_sequence = NO_SEQUENCE if base_sequence == NO_SEQUENCE else (base_sequence + offset_delta) & SEQUENCE_MAX
         batches = entry.batches
@@ -255,7 +255,7 @@ class ProducerState:
     def append_marker(
         self, producer_id: int, epoch: int, marker: EndTransactionMarker, *, offset: int, timestamp: int
     ) -> CompletedTransaction | None:
-        """This end marker is in the log now. None for a transaction that wrote nothing here."""
+        """Record an end marker that was written. Returns None for a transaction without records in this partition."""
         entry = self._entry(producer_id, epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp = timestamp
@@ -268,16 +268,16 @@ class ProducerState:
         return CompletedTransaction(producer_id, first_offset, offset, marker.is_abort)
 
     def last_stable_offset_after(self, transaction: CompletedTransaction) -> int:
-        """Where committed readers may go once this transaction is replicated: the next open one, or its end."""
+        """Return the last stable offset once this transaction is replicated: the next open one, or its end."""
         return next(iter(self._ongoing), transaction.last_offset + 1)
 
     def high_watermark_advanced(self, high_watermark: int) -> None:
-        """Transactions whose marker is below the high watermark are no longer unstable."""
+        """Remove ended transactions whose marker is below the high watermark."""
         if self._unreplicated:
             self._unreplicated = {first: last for first, last in self._unreplicated.items() if last >= high_watermark}
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers without an open transaction that were silent for that long."""
+        """Remove producers without an open transaction that were idle for that long."""
         expired = [
             entry.producer_id
             for entry in self.producers.values()

@@ -1,7 +1,7 @@
 """``quorum-state``: the election of this replica's current epoch, as one line of JSON.
 
-Version 1 belongs to kraft.version 1, version 0 to a quorum whose voters are configured. Either is read; which one is
-written follows the kraft.version of the moment. It is replaced atomically and durable when ``write`` returns.
+Version 1 belongs to kraft.version 1, version 0 to a quorum whose voters are configured. Both are read; the one|
+that is written follows the current kraft.version. The file is replaced atomically and durable when ``write`` returns.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class QuorumStateFile:
         self.path = f"{directory}/{QUORUM_STATE}"
 
     def read(self) -> ElectionState | None:
-        """None when the replica has never taken part in an election."""
+        """Read the file; None if the replica has never taken part in an election."""
         try:
             with naming(self.path), open(self.path, "rb") as file:
                 text = file.read()
@@ -68,7 +68,7 @@ class QuorumStateFile:
                 "data_version": 1,
             }
         else:
-            # The three extra fields mean nothing to a reader any more; Kafka still writes them.
+            # The three extra fields are no longer used by readers; Kafka still writes them.
             fields = {
                 "clusterId": "",
                 "leaderId": leader_id,

@@ -1,13 +1,13 @@
-"""``recovery-point``: up to which offset the metadata log was flushed, and in which run of the machine.
+"""``recovery-point``: the offset up to which the metadata log was flushed, and the machine's boot id then.
 
 The offset is a lower bound that recovery may rely on: a log that ends before it, or cannot be read before it, has lost
-what was durable. The file is written after each flush, and synced at most once in a second: an older version of it is
-a lower bound, too. Only a truncation lowers it, and syncs it before the log is cut.
+durable records. The file is written after each flush, and synced at most once per second: an older version of it is
+a lower bound, too. Only a truncation lowers it, and syncs it before the log is truncated.
 
-The boot id says whether the machine has restarted since. If it has not, whatever was written is still there, flushed or
+The boot id says whether the machine has restarted since. If it has not, everything written still exists, flushed or
 not. If it has, anything above the recovery point may be torn in any order.
 
-Kafka does not know this file and leaves it alone.
+Kafka ignores this file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UNKNOWN_BOOT = "-"
 
 
 def boot_id() -> str:
-    """An id of this run of the machine; ``-`` where the system has none."""
+    """Return the machine's boot id; ``-`` if the system does not have one."""
     try:
         with open(_BOOT_ID_PATH, encoding="ascii") as file:
             return file.read().strip() or UNKNOWN_BOOT
@@ -45,7 +45,7 @@ class RecoveryPoint:
     def __init__(self, directory: str, *, boot: str | None = None, now_s: Callable[[], float] = monotonic) -> None:
         self.path = f"{directory}/{RECOVERY_POINT}"
         self.offset: int | None = None
-        """None when the file is missing or unreadable: then nothing is known."""
+        """None if the file is missing or unreadable."""
         self.is_after_restart = False
         """Whether the machine has certainly restarted since the file was written."""
         self.problem: str | None = None
@@ -62,7 +62,7 @@ class RecoveryPoint:
         return self._generation
 
     def advance(self, end_offset: int, generation: int) -> None:
-        """Everything below ``end_offset`` is durable, unless the log was cut since ``generation``."""
+        """Record that everything below ``end_offset`` is durable, unless the log was truncated since ``generation``."""
         with self._lock:
             if generation != self._generation or end_offset <= (-1 if self.offset is None else self.offset):
                 return
@@ -73,14 +73,14 @@ class RecoveryPoint:
                 self._synced_s = now_s
 
     def lower(self, end_offset: int) -> None:
-        """The log is about to be cut to ``end_offset``. Durable when this returns."""
+        """Record that the log is about to be truncated to ``end_offset``. Durable when this returns."""
         with self._lock:
             self._generation += 1
             if self.offset is not None and self.offset > end_offset:
                 self._write(end_offset, sync=True)
 
     def renew(self, end_offset: int) -> None:
-        """The log was opened and everything below ``end_offset`` is durable: say so for this run of the machine."""
+        """Record after opening the log that everything below ``end_offset`` is durable, with the current boot id."""
         with self._lock:
             if self.offset != end_offset or self._stored_boot != self._boot:
                 self._stored_boot = self._boot

@@ -1,7 +1,7 @@
-"""The batches that a leader sent, one after the other, as a follower may write them.
+"""Reads the batches that a leader sent, as a follower may write them.
 
-The leader has judged them, so only frames and checksums are looked at. Its answer may end inside a batch: what was read
-there is no batch yet.
+The leader has checked them, so only lengths and checksums are checked. The answer may end inside a batch, which is
+ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EPOCH_MAX = 2**31 - 1
 def replicated_batches(
     records: Buffer, leader_epoch: int, partition: TopicPartition
 ) -> Iterator[tuple[ProducedBatch, int, int, memoryview]]:
-    """(batch, base offset, leader epoch, bytes) of each whole batch up to the first of a later epoch.
+    """Yield (batch, base offset, leader epoch, bytes) of each whole batch up to the first of a later epoch.
 
     Raises ApiException at one that is damaged.
     """

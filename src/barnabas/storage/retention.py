@@ -1,8 +1,8 @@
-"""Which of a log's oldest segments may go: too old, too much, or below the log's start.
+"""Retires a log's oldest segments that are too old, exceed its size, or are below its start.
 
-Whole segments go, oldest first, up to the first one that stays, and never one with records that are not replicated.
-The active segment goes too when all of it is too old; the log then goes on in an empty one.
-Compacted-only logs lose just what lies below their start; those with ``compact,delete`` are treated like deleted ones.
+Whole segments are retired, oldest first, up to the first one that stays, but never unreplicated records.
+The active segment is retired too if all of it is too old; the log then continues in an empty one.
+Compacted-only logs lose only records below their start; those with ``compact,delete`` are treated like deleted ones.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _log = logging.getLogger(__name__)
 
 
 def apply_retention(log: PartitionLog, now_ms: int) -> int:
-    """Retire what retention does not keep; return how many segments."""
+    """Retire the segments that retention does not keep; return their number."""
     count = count_expired_segments(log, now_ms)
     log.delete_oldest_segments(count, now_ms=now_ms)
     return count
 
 
 def count_expired_segments(log: PartitionLog, now_ms: int) -> int:
-    """How many segments, from the oldest on, are below the log's start, beyond its size or beyond its age."""
+    """Return how many segments, from the oldest on, are below the log's start, beyond its size or beyond its age."""
     config = log.config
     candidates = list(_replicated_segments(log))
     count = 0
@@ -47,20 +47,20 @@ def count_expired_segments(log: PartitionLog, now_ms: int) -> int:
 
 
 def _is_expired(segment: Segment, now_ms: int, retention_ms: int) -> bool:
-    """A damaged time index must not end the life of young records."""
+    """Check the time index: a damaged one must not expire young records."""
     if now_ms - segment.largest_timestamp <= retention_ms:
         return False
     if segment.max_timestamp >= 0:
         try:
             segment.confirm_max_timestamp()
         except (CorruptSegmentError, CorruptIndexError) as error:
-            _log.error("%s is kept although it may be expired, for it cannot be read: %s", segment.path, error)
+            _log.error("%s may be expired but is kept, because it cannot be read: %s", segment.path, error)
             return False
     return now_ms - segment.largest_timestamp > retention_ms
 
 
 def _replicated_segments(log: PartitionLog) -> Iterator[tuple[Segment, int]]:
-    """Each segment with the offset where it ends, up to the high watermark; an empty active one is none."""
+    """Yield each segment with its end offset, up to the high watermark, without an empty active one."""
     segments = log.segments
     for index, segment in enumerate(segments):
         is_last = index + 1 == len(segments)

@@ -1,12 +1,12 @@
 """One segment of a log: ``<base offset>.log`` with whole record batches, and the indexes beside it.
 
-A segment knows positions and headers; what batches mean (producers, epochs, retention) is its log's business, so that
+A segment knows positions and headers; its log interprets the batches (producers, epochs, retention), so that
 partition logs and the metadata log share it. Three things are unlike Kafka's segment, none of them visible once closed:
 
-- Files come to be when there is something to put into them. A partition that was never written to has none.
+- Files are created with the first record. A partition that was never written to has no files.
 - Indexes are empty while a segment is written to, and are written when it is flushed, rolled or closed. Before that, a
-  kill loses them, and recovery, which reads an unflushed segment anyway, makes them again.
-- A large read is a private mapping of just that range. It stays valid for as long as somebody holds it, also when the
+  kill loses them, and recovery, which reads an unflushed segment anyway, rebuilds them.
+- A large read is a private mapping of just that range. It stays valid as long as it is referenced, even if the
   segment is compacted away or deleted meanwhile, and truncation writes a new file instead of cutting one that may be
   mapped (touching a mapping behind the end of its file kills the process).
 """
@@ -86,7 +86,7 @@ class Segment:
         self.suffix = suffix
         self.size = size
         self.inherited_size = size
-        """So many bytes are of the life of another process, whose indexes may have been lost since."""
+        """The number of bytes that an earlier process wrote, whose indexes may have been lost."""
         self.created_ms = created_ms
         self.bytes_since_index_entry = 0
         self.is_flushed = size == 0
@@ -101,7 +101,7 @@ class Segment:
         self._first_timestamp: int | None = None
         self.damaged: Sequence[DamagedRange] = ()
         self.jumps: Mapping[int, int] = _NO_JUMPS
-        """Where a walk goes on, by the position of each damaged range."""
+        """Where a walk continues, by the position of each damaged range."""
         self.checked = CheckedBytes(size)
 
     def __repr__(self) -> str:
@@ -133,7 +133,7 @@ class Segment:
 
     @property
     def max_timestamp(self) -> int:
-        """The greatest timestamp of any batch, -1 when there is none."""
+        """The greatest timestamp of any batch, -1 without one."""
         if self._max_timestamp is None:
             self._max_timestamp, self._max_timestamp_offset = self.time_index.last_entry
         return self._max_timestamp
@@ -145,7 +145,7 @@ class Segment:
 
     @property
     def largest_timestamp(self) -> int:
-        """What time-based retention goes by: the greatest timestamp, or else when the file was last written."""
+        """The time for retention: the greatest timestamp, or else the file's modification time."""
         if self.max_timestamp >= 0:
             return self.max_timestamp
         try:
@@ -155,7 +155,7 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int | None:
-        """The first batch's greatest timestamp: what ``segment.ms`` counts from once there is data."""
+        """The first batch's greatest timestamp, from which ``segment.ms`` counts once the segment has data."""
         if self._first_timestamp is None and self.size:
             self._first_timestamp = self._max_timestamp_of_batch(0)
         return self._first_timestamp
@@ -177,7 +177,7 @@ class Segment:
     ) -> int:
         """Write one batch, given in pieces that are ``size`` bytes together, at the end; return its position.
 
-        All of it is written or nothing: a write that fails is cut off again before the error goes up.
+        The write is atomic: a failed one is truncated before the error is raised.
         """
         position = self.size
         try:
@@ -203,9 +203,9 @@ class Segment:
         return position
 
     def create_file(self) -> None:
-        """Make the (empty) ``.log``, when its name alone says something: the log's next offset.
+        """Create the (empty) ``.log``, whose name alone records the log's next offset.
 
-        And both indexes: Kafka's tools expect them beside a log. The ``.log`` goes last, for its presence decides.
+        Both indexes are created too, which Kafka's tools expect. The ``.log`` is created last, because it decides.
         """
         for extension in (".index", ".timeindex", ".log"):
             os.close(os.open(self._path(extension), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
@@ -222,7 +222,7 @@ class Segment:
         # Set first: an append that comes while another thread flushes must leave it False.
         self.is_flushed = True
         try:
-            # Files that were made or written since: once, not at every flush of a log that flushes often.
+            # New files are synced once, not at every flush of a log that flushes often.
             is_new, self._has_new_files = self._has_new_files, False
             for extension in _EXTENSIONS if is_new else _EXTENSIONS[:1]:
                 _sync(self._path(extension))
@@ -234,7 +234,7 @@ class Segment:
             raise StorageError(f"{self.path}: cannot flush: {error}") from error
 
     def become_inactive(self) -> None:
-        """The log has rolled: complete the time index, write the indexes and let go of what can be read again."""
+        """Finish a rolled segment: complete the time index, write the indexes and release cached data."""
         self.complete_indexes()
         self.release()
 
@@ -260,7 +260,7 @@ class Segment:
         self.release()
 
     def _write_rest(self, buffers: Sequence[Buffer], size: int, position: int) -> None:
-        """The kernel took only a part: write everything again, in one piece, until it is all there."""
+        """Handle a partial write: write everything again, in one piece, until it is complete."""
         data = memoryview(b"".join(buffers))
         if len(data) != size:
             raise ValueError(f"{len(data)} bytes were to be written, not {size}")
@@ -277,9 +277,9 @@ class Segment:
     # Reading
 
     def read(self, position: int, size: int) -> bytes | memoryview:
-        """The bytes [position, position + size), as many of them as the segment has.
+        """The bytes [position, position + size), as far as the segment has them.
 
-        Raises CorruptSegmentError when the file has lost some of them.
+        Raises CorruptSegmentError if the file has lost some of them.
         """
         size = min(size, self.size - position)
         data = self._read_what_is_left(position, size)
@@ -291,10 +291,10 @@ class Segment:
         return read_range(self.file.fd(), self.path, position, size) if size > 0 else b""
 
     def find(self, offset: int) -> tuple[int, int, int, int] | None:
-        """The first batch that ends at or after ``offset``: (position, size, base offset, last offset).
+        """Return the first batch that ends at or after ``offset``: (position, size, base offset, last offset).
 
-        None when every batch ends before it. In a compacted segment the batch may also start after it. Raises
-        DamagedRangeError for an offset in a damaged range. An index that leads astray is dropped; one that leads past
+        None if every batch ends before it. In a compacted segment the batch may also start after it. Raises
+        DamagedRangeError for an offset in a damaged range. An index with wrong positions is dropped; one that skips
         damage stays.
         """
         for damage in self.damaged:
@@ -309,12 +309,12 @@ class Segment:
             return self._find_from(*self._entry_before(offset), offset)
         except (CorruptIndexError, CorruptSegmentError) as error:
             found = self._find_from(-1, 0, offset)
-            _log.warning("%s is searched without its index, which leads astray: %s", self.path, error)
+            _log.warning("searching %s without its index, which is wrong: %s", self.path, error)
             self.offset_index.clear()
             return found
 
     def _find_from(self, indexed: int, start: int, offset: int) -> tuple[int, int, int, int] | None:
-        """As ``find``, from an entry of the index: the last offset of the batch at ``start``."""
+        """Do the same as ``find``, from an entry of the index: the last offset of the batch at ``start``."""
         if start and not 0 < start < self.size:
             raise CorruptIndexError(self.offset_index.path, f"position {start} is outside of the segment")
         for position, size, base_offset, last_offset in self.walk(start):
@@ -325,7 +325,8 @@ class Segment:
         return None
 
     def walk(self, position: int = 0) -> Iterator[tuple[int, int, int, int]]:
-        """(position, size, base offset, last offset) of each batch from ``position`` on, from the headers alone."""
+        """Yield (position, size, base offset, last offset) of each batch from ``position`` on, from the headers
+        alone."""
         end = self.size
         chunk: bytes | memoryview = b""
         chunk_start = position
@@ -351,11 +352,11 @@ class Segment:
             position += size
 
     def map(self) -> memoryview:
-        """The whole segment, or what its file has left of it, through a descriptor of its own."""
+        """Read the whole segment, or the rest of a shortened file, through a descriptor of its own."""
         return map_file(self.path, self.size)
 
     def read_next_offset(self) -> int:
-        """The offset after the last batch: the base offset if there is none."""
+        """Return the offset after the last batch, or the base offset of an empty segment."""
         next_offset = self.base_offset
         start = self.offset_index.lookup(RELATIVE_OFFSET_MAX + self.base_offset)
         for _, _, _, last_offset in self.walk(start):
@@ -363,14 +364,15 @@ class Segment:
         return next_offset
 
     def find_timestamp(self, timestamp: int, start_offset: int) -> tuple[int, int, int, int] | None:
-        """As ``find``: a batch at or before the first one from ``start_offset`` on that may be that late."""
+        """Like ``find``: return a batch at or before the first one from ``start_offset`` on that may be that late."""
         index = self.time_index
         if not index.is_loaded:
             self._pool.remember(index)
         return self.find(max(index.lookup(timestamp - 1), start_offset))
 
     def _entry_before(self, offset: int) -> tuple[int, int]:
-        """The last index entry at or before ``offset``: the last offset of a batch, and where that batch starts."""
+        """Return the last index entry at or before ``offset``: the last offset of a batch, and where that batch
+        starts."""
         index = self.offset_index
         if not index.is_loaded:
             self._pool.remember(index)
@@ -383,19 +385,19 @@ class Segment:
         self.jumps = {damage.position: damage.end for damage in damaged} or _NO_JUMPS
 
     def end_of_valid(self, position: int, records: Buffer, end: int) -> int:
-        """Up to where the batches of [position, end), which ``records`` are, may be handed out."""
+        """Return the end of the valid batches in [position, end), whose bytes are ``records``."""
         return self.checked.end_of_valid(self.path, position, records, end, self.size)
 
     # Shrinking, renaming, removing
 
     def restore_timestamps(self, max_timestamp: int, max_timestamp_offset: int) -> None:
-        """What recovery found out while it read the segment."""
+        """Set the state that recovery computed from the segment."""
         self._max_timestamp = max_timestamp
         self._max_timestamp_offset = max_timestamp_offset
         self._first_timestamp = None
 
     def truncate_to(self, offset: int) -> int:
-        """Remove the batches that end at or after ``offset``; return how many bytes went."""
+        """Remove the batches that end at or after ``offset``; return the number of bytes removed."""
         damage = next((damage for damage in self.damaged if damage.first_offset <= offset < damage.next_offset), None)
         if damage is None:
             found = self.find(offset)
@@ -409,7 +411,7 @@ class Segment:
         self.inherited_size = min(self.inherited_size, position)
         removed = self.size - position
         if not position:
-            # First, for an empty log beside indexes with entries is one that was lost.
+            # First, because an empty log beside indexes with entries counts as lost.
             for index in (self.offset_index, self.time_index):
                 index.clear()
                 index.write()
@@ -429,7 +431,7 @@ class Segment:
         return removed
 
     def rename_suffix(self, suffix: str) -> None:
-        """Give all files of the segment another suffix; the ``.log``, whose presence decides, goes last."""
+        """Give all files of the segment another suffix; the ``.log``, which decides, is renamed last."""
         for extension in reversed(_EXTENSIONS):
             try:
                 os.rename(self._path(extension), segment_path(self.directory, self.base_offset, extension, suffix))
@@ -438,18 +440,18 @@ class Segment:
         self._move(self.directory, suffix)
 
     def move_to(self, directory: str) -> None:
-        """The directory was renamed under the segment."""
+        """Apply a renamed directory."""
         self._move(directory, self.suffix)
 
     def adopt(self, pool: FilePool) -> None:
-        """From now on the descriptor comes from this pool."""
+        """Use descriptors of this pool from now on."""
         self.file.close()
         self._pool = pool
         self.file = PooledFile(pool, self.path)
 
     def delete(self) -> None:
         self.file.close()
-        for extension in reversed(_EXTENSIONS):  # An index without a log says that the log was lost.
+        for extension in reversed(_EXTENSIONS):  # An index without a log means that the log was lost.
             try:
                 os.unlink(self._path(extension))
             except FileNotFoundError:
@@ -471,9 +473,9 @@ class Segment:
         self.size = position
 
     def confirm_max_timestamp(self) -> None:
-        """Retention is about to believe the last entry of the time index: compare it with the batches.
+        """Compare the last entry of the time index with the batches, before retention relies on it.
 
-        The entry must be that of a batch, and none behind it may be later. If not, all batches are asked.
+        The entry must match a batch, and no later batch may have a greater timestamp. Otherwise all batches are read.
         """
         timestamp, offset = self.time_index.last_entry
         found = self.find(offset) if timestamp >= 0 else None
@@ -483,7 +485,8 @@ class Segment:
         self._recompute_max_timestamp()
 
     def _recompute_max_timestamp(self) -> None:
-        """After a truncation: the time index covers the batches up to its last entry, the rest is read."""
+        """Update the time after a truncation: the time index covers the batches up to its last entry, the rest is
+        read."""
         timestamp, offset = self.time_index.last_entry
         start = self.offset_index.lookup(offset) if timestamp >= 0 else 0
         for position, _, _, last_offset in self.walk(start):
@@ -517,7 +520,7 @@ class Segment:
 
 
 def _sync(path: str) -> None:
-    """Make a file or a directory durable, if it is there."""
+    """Make a file or a directory durable, if it exists."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,10 +1,10 @@
-"""Read a segment whole: check every batch, rebuild both indexes, and note what is damaged.
+"""Reads a segment whole: checks every batch, rebuilds both indexes, and records damage.
 
-A bad place is damage if a valid batch follows it: what was written later proves that it was whole once. The caller
-decides about bytes at the end that no valid batch follows, for it knows up to where the log was durable.
+Invalid bytes are damage if a valid batch follows them: the later write proves that they were whole once. The caller
+decides about invalid bytes at the end, because it knows up to where the log was durable.
 
-The checksum of a batch covers neither its base offset nor its leader epoch. A change of one of these shows in the next
-batch: offsets or epochs go back there, and the batch before it is the damaged one.
+The checksum of a batch covers neither its base offset nor its leader epoch. A change of one of these is detected at the
+next batch: offsets or epochs go back there, and the batch before it is the damaged one.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class InvalidTail(NamedTuple):
 def check_segment(
     segment: Segment, epochs: LeaderEpochCheckpoint | None, index_interval_bytes: int
 ) -> InvalidTail | None:
-    """Fill the indexes and ``segment.damaged``; with ``epochs``, add the leader epochs of the batches there.
+    """Fill the indexes and ``segment.damaged``; with ``epochs``, add the leader epochs of the batches to it.
 
-    The file stays as it is. None if no invalid bytes are at its end.
+    The file is not changed. Returns None if it ends with a valid batch.
     """
     segment.offset_index.clear()
     segment.time_index.clear()
@@ -53,9 +53,9 @@ def check_segment(
 
 
 def missing_end(segment: Segment, following: int) -> DamagedRange | None:
-    """What lacks between the end of a segment that ends with a valid batch and the base offset of the next one.
+    """Return the gap between the end of a segment that ends with a valid batch and the base offset of the next one.
 
-    Only where nothing compacts the log: a cleaned segment may end before the next one begins.
+    Only for logs that are not compacted: a cleaned segment may end before the next one begins.
     """
     end = segment.read_next_offset()
     if end >= following:
@@ -65,13 +65,13 @@ def missing_end(segment: Segment, following: int) -> DamagedRange | None:
 
 
 def report_damage(segment: Segment, damage: DamagedRange) -> None:
-    _log.error("%s is damaged %s; nothing was cut", segment.path, damage)
+    _log.error("%s is damaged %s; nothing was truncated", segment.path, damage)
 
 
 def _scan(
     view: memoryview, segment: Segment, epochs: LeaderEpochCheckpoint | None, interval: int
 ) -> InvalidTail | None:
-    """Written for speed: a node that was killed is not ready before it has seen every batch that may not be durable."""
+    """Checks batches fast: a killed node is not ready before it has read every batch that may not be durable."""
     unpack, checksum, total = HEADER.unpack_from, crc32c, len(view)
     offset_index, time_index = segment.offset_index, segment.time_index
     position = since_entry = 0
@@ -80,7 +80,7 @@ def _scan(
     latest_epoch = epochs.latest_epoch if epochs is not None else 2**31
     damaged: list[DamagedRange] = []
     suspect: tuple[int, int, int, int] | None = None
-    """Of a batch before this one that skipped offsets or epochs: position, offset and epoch expected, offset count."""
+    """A batch before this one that skipped offsets or epochs: position, expected offset and epoch, offset count."""
     tail = None
     while position < total:
         reason = None

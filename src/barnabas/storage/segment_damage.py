@@ -1,7 +1,7 @@
-"""Places in a segment that hold no valid batch although records were there: known ranges that readers step over.
+"""Damaged ranges of a segment, which held records once: readers skip them.
 
-A damaged range is never cut out of the file. A reader that asks for an offset in it gets an error, one that walks over
-the segment goes on behind it.
+A damaged range stays in the file. A reader of an offset in it receives an error; one that walks over
+the segment continues after it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class DamagedRangeError(CorruptSegmentError):
 
 
 def read_header(path: str, view: Buffer, at: int, *, position: int | None = None) -> tuple[int, ...]:
-    """The fields of the batch header at ``at``. Raises CorruptSegmentError for one of no batch that fits.
+    """The fields of the batch header at ``at``. Raises CorruptSegmentError for an invalid header.
 
     ``position``: where that is in the file, if the view is only a part of it.
     """
@@ -71,13 +71,13 @@ def _base_offset_and_delta(view: memoryview, at: int) -> tuple[int, int]:
 
 
 _CHECKED_AT_ONCE = 4096
-"""Batches; some five milliseconds."""
+"""Batches per check; about five milliseconds."""
 
 
 class CheckedBytes:
-    """Which bytes of a segment were found to be valid since its file was opened.
+    """The bytes of a segment that were verified since its file was opened.
 
-    That is what this process wrote, from some position on, and one range that was read and checked.
+    They are the bytes that this process wrote, from some position on, and one range that was read and checked.
     """
 
     __slots__ = ("_end", "_start", "_written_from")
@@ -88,21 +88,21 @@ class CheckedBytes:
         self._start = self._end = 0
 
     def mark(self, end: int) -> None:
-        """Every byte up to ``end`` was checked."""
+        """Record that every byte up to ``end`` was checked."""
         if end >= self._written_from:
             self._written_from = 0
         self._start, self._end = 0, end
 
     def cut(self, position: int) -> None:
-        """The file ends there now."""
+        """Record that the file was truncated."""
         self._written_from = min(self._written_from, position)
         self._start, self._end = min(self._start, position), min(self._end, position)
 
     def end_of_valid(self, path: str, position: int, records: Buffer, end: int, file_size: int) -> int:
-        """Up to where the batches of [position, end), which ``records`` are, may be handed out.
+        """Return the end of the valid batches in [position, end), whose bytes are ``records``.
 
-        A batch that is cut at the end is not checked. It may be less than what was read, for many small batches take
-        long the first time. Raises CorruptSegmentError if the first batch is not valid.
+        An incomplete batch at the end is not checked. The result may be less than the input, because many small batches
+        take long the first time. Raises CorruptSegmentError if the first batch is not valid.
         """
         if position >= self._written_from or self._start <= position <= end <= self._end:
             return end
@@ -121,7 +121,7 @@ class CheckedBytes:
                 break
             if size is None or at + size > end or not batch_is_valid(view[at - position : at - position + size]):
                 if at == position:
-                    raise CorruptSegmentError(path, position, "the batch does not have its checksum")
+                    raise CorruptSegmentError(path, position, "the checksum of the batch is wrong")
                 end = at
                 break
             offset, delta = _base_offset_and_delta(view, at - position)

@@ -5,7 +5,7 @@ batch with the footer; offsets count from 0 inside the file. A snapshot is writt
 made read-only and renamed: under its own name it is complete. The end offset is exclusive, the epoch is that of the
 last record in it.
 
-The 0-0 checkpoint is what formatting writes: it holds voters only and is never sent to another replica.
+Formatting writes the 0-0 checkpoint: it has voters only and is never sent to another replica.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def snapshot_path(directory: str, snapshot_id: OffsetAndEpoch) -> str:
 
 
 def list_snapshots(directory: str) -> dict[OffsetAndEpoch, int]:
-    """Size of each complete snapshot, the oldest first."""
+    """Return the size of each complete snapshot, oldest first."""
     found: dict[OffsetAndEpoch, int] = {}
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -71,7 +71,7 @@ def list_snapshots(directory: str) -> dict[OffsetAndEpoch, int]:
 
 
 def remove_leftovers(directory: str) -> None:
-    """Remove what a process that died was writing, and what it had marked for deletion."""
+    """Remove incomplete snapshots of a killed process, and those that it had marked for deletion."""
     with os.scandir(directory) as entries:
         leftovers = [entry.path for entry in entries if entry.name.endswith((".part", DELETED_SUFFIX))]
     for path in leftovers:
@@ -79,15 +79,15 @@ def remove_leftovers(directory: str) -> None:
 
 
 def delete_snapshot(directory: str, snapshot_id: OffsetAndEpoch) -> str:
-    """Take the snapshot out of sight; returns the path that is to be removed once nobody reads it any more."""
+    """Hide the snapshot; returns the path to remove once it is not read any more."""
     path = snapshot_path(directory, snapshot_id)
     os.rename(path, path + DELETED_SUFFIX)
     return path + DELETED_SUFFIX
 
 
 def drop_snapshots_before(directory: str, snapshots: dict[OffsetAndEpoch, int], start_offset: int) -> None:
-    """Remove the older ones, here and on disk. The oldest snapshot that is left is where the log starts: other replicas
-    judge by its epoch what a follower has that ends there."""
+    """Remove the older ones, in memory and on disk. The oldest remaining snapshot is where the log starts: other
+    replicas compare its epoch with that of a follower that ends there."""
     for older in [snapshot_id for snapshot_id in snapshots if snapshot_id.offset < start_offset]:
         del snapshots[older]
         os.unlink(delete_snapshot(directory, older))
@@ -111,7 +111,7 @@ class RawSnapshotWriter:
         self.size += len(data)
 
     def verify(self) -> None:
-        """Raises CorruptFileError unless what was written is a whole and sound snapshot."""
+        """Raises CorruptFileError unless the written file is a complete and valid snapshot."""
         SnapshotReader(self.directory, self.snapshot_id, path=self._temporary).verify()
 
     def freeze(self) -> None:
@@ -191,7 +191,7 @@ class SnapshotReader:
     """Reads a complete snapshot; the control records are read when it is opened."""
 
     def __init__(self, directory: str, snapshot_id: OffsetAndEpoch, *, path: str | None = None) -> None:
-        """``path``: the file, where it does not have its own name yet."""
+        """``path``: the file, if it does not have its final name yet."""
         self.snapshot_id = snapshot_id
         self.path = snapshot_path(directory, snapshot_id) if path is None else path
         fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -209,7 +209,7 @@ class SnapshotReader:
         self._read_opening()
 
     def batches(self) -> Iterator[BatchView]:
-        """Every batch, checked; a snapshot without a footer at its end is an error."""
+        """Yield every batch, checked; a snapshot without a footer at its end is an error."""
         last: BatchView | None = None
         try:
             for batch in iter_batches(self.data):
@@ -217,22 +217,22 @@ class SnapshotReader:
                 last = batch
                 yield batch
             if last is None or not _ends_snapshot(last):
-                raise CorruptFileError(self.path, "the snapshot has no footer")
+                raise CorruptFileError(self.path, "the snapshot does not have a footer")
         except DecodeError as error:
             raise CorruptFileError(self.path, str(error)) from error
 
     def verify(self) -> None:
-        """Read all of it; raises CorruptFileError unless every batch is sound and the footer stands at the end."""
+        """Read all of it; raises CorruptFileError unless every batch is valid and the footer is at the end."""
         for _ in self.batches():
             pass
 
     def records(self, serde: RecordSerde) -> Iterator[Any]:
-        """The data records, in the order of the file."""
+        """Yield the data records, in the order of the file."""
         for batch in self.batches():
             if not batch.is_control:
                 for record in batch.records():
                     if record.value is None:
-                        raise CorruptFileError(self.path, f"record {record.offset} has no value")
+                        raise CorruptFileError(self.path, f"record {record.offset} does not have a value")
                     yield serde.decode(record.value)
 
     def chunk(self, position: int, max_bytes: int) -> memoryview:
@@ -243,10 +243,10 @@ class SnapshotReader:
             first = next(iter(iter_batches(self.data)))
             opening = read_control_records(first) if first.is_control else []
         except (DecodeError, StopIteration) as error:
-            reason = str(error) or "it begins with no whole batch"
+            reason = str(error) or "it does not begin with a whole batch"
             raise CorruptFileError(self.path, f"not a snapshot: {reason}") from error
         if not opening or not isinstance(opening[0][1], SnapshotHeaderRecord):
-            raise CorruptFileError(self.path, "the snapshot has no header")
+            raise CorruptFileError(self.path, "the snapshot does not have a header")
         for _, record in opening:
             if isinstance(record, SnapshotHeaderRecord):
                 self.last_contained_log_timestamp = record.last_contained_log_timestamp

@@ -1,4 +1,4 @@
-"""Directories of partitions that belong to no replica of this broker: their names, and the note inside of each.
+"""Names and notes of stray directories, whose partitions do not belong to a replica of this broker.
 
 Kafka's name is ``topic-partition.<unique id>-stray``. A long topic name is shortened there, and the name says nothing
 about the reason, so the directory also holds ``barnabas.stray``, which Kafka ignores.
@@ -32,7 +32,7 @@ _NOTE_BYTES_MAX = 65_536
 
 
 def stray_directory_name(topic_partition: TopicPartition, unique_id: str) -> str:
-    """Kafka's name of a stray directory; a long topic name is shortened to fit."""
+    """Return Kafka's name of a stray directory; a long topic name is shortened to fit."""
     suffix = f"-{topic_partition.partition}.{unique_id}{STRAY_SUFFIX}"
     return f"{topic_partition.topic[: NAME_LENGTH_MAX - len(suffix)]}{suffix}"
 
@@ -64,7 +64,7 @@ class StrayDirectory(NamedTuple):
 
 
 def list_strays(log_dir: str) -> list[StrayDirectory]:
-    """The stray directories of a log directory, by name. Raises OSError."""
+    """Return the stray directories of a log directory, by name. Raises OSError."""
     found = []
     with os.scandir(log_dir) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
@@ -99,7 +99,7 @@ def _read_note(path: str) -> Mapping[str, object]:
 
 
 class StrayUsage(NamedTuple):
-    """``records`` counts what can be found by the batch headers; what follows damage in a segment is not counted."""
+    """``records`` counts the records by the batch headers, without those after damage in a segment."""
 
     bytes: int
     records: int

@@ -1,9 +1,9 @@
-"""The stray logs of a node: directories that the metadata log assigns to no replica of this broker.
+"""Manages the stray logs of a node: directories that the metadata log does not assign to this broker.
 
-A stray is kept under another name and served to no client. It becomes the partition's log again when the metadata log
+A stray is kept under another name and not served. It becomes the partition's log again when the metadata log
 names its partition with its topic id, and its leader epochs are not later than the partition's.
 
-``withheld`` are partitions whose log was set aside because its topic id cannot be known. An empty log in its place
+``withheld`` are partitions whose log was set aside because its topic id is unknown. An empty log in its place
 would look as if all records had been deleted, so none is created while this broker leads the partition.
 """
 
@@ -52,29 +52,29 @@ class StrayLogs:
         self._pool = pool
         self._new_unique_id = new_unique_id
         self.known: dict[str, StrayDirectory] = {}
-        """By path."""
+        """Strays by path."""
         self._paths: dict[tuple[TopicPartition, Uuid | None], list[str]] = {}
         self.withheld: dict[TopicPartition, str] = {}
-        """Why, by partition."""
+        """The reason, by partition."""
 
     def __len__(self) -> int:
         return len(self.known)
 
     def find(self, directory: LogDirectory) -> None:
-        """Take in those that an earlier start left."""
+        """Load the strays of earlier starts."""
         for stray in list_strays(directory.path):
             self._keep(stray)
             if stray.topic_id is None:
                 self.withheld[stray.topic_partition] = f"its records may be in {stray.path}: {stray.reason}"
             _log.warning(
-                "%s holds records of %s that belong to no replica of this broker; they are kept: %s",
+                "%s has records of %s, of which this broker has no replica; they are kept: %s",
                 stray.path, stray.topic_partition, stray.reason,
             )  # fmt: skip
 
     def claim(self, log: PartitionLog, topic_id: Uuid | None) -> bool:
-        """Whether the log is that topic's. One whose ``partition.metadata`` is lost is, if the copy of the id says so.
+        """Whether the log is that topic's. Without ``partition.metadata`` the copy of the id decides.
 
-        An empty one is, too: a crash may come between the directory and the file in it.
+        An empty log counts as the topic's: a crash may come between the creation of directory and file.
         """
         if topic_id is None or log.topic_id == topic_id:
             return True
@@ -95,7 +95,7 @@ class StrayLogs:
         return True
 
     def set_aside(self, log: PartitionLog, reason: str) -> None:
-        """Take a log out of service and rename its directory. A disk that refuses is reported."""
+        """Take a log out of service and rename its directory. A disk error is reported."""
         directory = self._table.remove(log)
         path = self.new_path(directory, log.topic_partition)
         before = log.directory
@@ -125,7 +125,8 @@ class StrayLogs:
         leader_epoch: int,
         now_ms: int,
     ) -> PartitionLog | None:
-        """A stray of that name and id, no later than that epoch: it is checked as after a crash, and served."""
+        """Restore a stray of that name and id, not later than that epoch: it is checked as after a crash, and
+        served."""
         if topic_id is None:
             return None
         for stray in [self.known[path] for path in self._paths.get((topic_partition, topic_id), ())]:
@@ -157,14 +158,14 @@ class StrayLogs:
             recovery_point=0,
             is_clean=False,
             now_ms=now_ms,
-            is_same_boot=True,  # Where it was flushed up to is not known: what is damaged in it is not cut.
+            is_same_boot=True,  # Its flushed offset is unknown: damage in it is not truncated.
         )
         if log.latest_epoch > leader_epoch:
             for segment in log.segments:
                 segment.file.close()
             os.rename(path, stray.path)
             _log.error(
-                "%s is not taken back: its last leader epoch %d is later than epoch %d of the partition",
+                "not restoring %s: its last leader epoch %d is later than epoch %d of the partition",
                 stray.path, log.latest_epoch, leader_epoch,
             )  # fmt: skip
             return None
@@ -172,7 +173,7 @@ class StrayLogs:
             os.unlink(f"{path}/{STRAY_NOTE}")
         self._forget(stray)
         self.withheld.pop(stray.topic_partition, None)
-        _log.warning("%s is %s again: the cluster has its topic", stray.path, path)
+        _log.warning("restored %s as %s: the cluster has its topic", stray.path, path)
         return log
 
     def check_not_withheld(self, topic_partition: TopicPartition) -> None:
@@ -189,7 +190,7 @@ class StrayLogs:
         return f"{directory.path}/{stray_directory_name(topic_partition, self._new_unique_id())}"
 
     def prune(self) -> None:
-        """Forget those that were removed meanwhile."""
+        """Remove entries whose directory was deleted meanwhile."""
         for stray in [stray for stray in self.known.values() if not os.path.isdir(stray.path)]:
             self._forget(stray)
 

@@ -1,7 +1,7 @@
 """``.timeindex``: the greatest timestamp so far -> the last offset of the batch that has it.
 
-An entry says that no batch up to its offset has a greater timestamp. Timestamps grow strictly, 64 bits, offsets are
-relative to the segment's base offset, 32 bits. The last entry of a segment that is no longer written to holds the
+No batch up to the offset of an entry has a greater timestamp. Timestamps grow strictly, 64 bits, offsets are
+relative to the segment's base offset, 32 bits. The last entry of a segment that is no longer written to has the
 segment's greatest timestamp: retention needs only that one.
 """
 
@@ -35,9 +35,9 @@ class TimeIndex(IndexFile):
 
     @property
     def last_entry(self) -> tuple[int, int]:
-        """(greatest timestamp, its offset); (-1, base offset) when there is no entry.
+        """Return the greatest timestamp and its offset; (-1, base offset) of an empty index.
 
-        Retention asks this of every segment: only the end of a file that is not loaded is read.
+        Retention calls this for every segment: of an unloaded file only the end is read.
         """
         entries = self.entries if self.is_loaded else self._read_end()
         if not entries:
@@ -46,7 +46,7 @@ class TimeIndex(IndexFile):
         return timestamp, self.base_offset + relative_offset
 
     def _read_end(self) -> bytes | bytearray:
-        """The last entry as it stands in the file, or all of them if that end looks preallocated or cut."""
+        """Read the last entry from the file, or all of them if the end looks preallocated or truncated."""
         try:
             with naming(self.path), open(self.path, "rb") as file:
                 size = file.seek(0, os.SEEK_END)
@@ -57,7 +57,7 @@ class TimeIndex(IndexFile):
         return end if size % self.ENTRY_SIZE == 0 and any(end) else self.entries
 
     def lookup(self, timestamp: int) -> int:
-        """An offset at or before the first batch that may hold ``timestamp`` or later."""
+        """Return an offset at or before the first batch that may hold ``timestamp`` or later."""
         entries = self.entries
         low, high = 0, len(entries) // 12
         while low < high:

@@ -1,8 +1,8 @@
 """``barnabas-topic-ids``: a second copy of the topic ids of a log directory's partitions.
 
 ``partition.metadata`` is the only place where Kafka writes the topic id of a partition's directory. When that file is
-lost or damaged, the copy tells whose records they are. Kafka ignores the file. A copy that is older than the directory
-cannot do harm: it is read only where ``partition.metadata`` gives no id, or one that the cluster does not know.
+lost or damaged, the copy has the topic id. Kafka ignores the file. An outdated copy is harmless: it is read only if
+``partition.metadata`` has no id, or one that the cluster does not know.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _Ids = Mapping[TopicPartition, Uuid]
 
 
 class TopicIdNotes:
-    """``ids`` is what the files of all directories said when the node started."""
+    """``ids`` are those of all directories' files at the start of the node."""
 
     def __init__(self, table: LogTable, directories: LogDirectories) -> None:
         self.ids: dict[TopicPartition, Uuid] = {}
@@ -40,7 +40,7 @@ class TopicIdNotes:
         self._lock = Lock()
 
     def read(self, directory: LogDirectory) -> None:
-        """A damaged copy counts as none: it is written again."""
+        """Read a copy. A damaged one is ignored, and is written again."""
         path = _path(directory)
         try:
             ids = {
@@ -48,16 +48,16 @@ class TopicIdNotes:
                 for topic, partition, text in read_checkpoint(path, 3)
             }
         except CorruptFileError as error:
-            _log.warning("the copy of the topic ids is damaged, it is written again: %s", error)
+            _log.warning("the copy of the topic ids is damaged and is written again: %s", error)
             ids = {}
         except ValueError as error:
-            _log.warning("the copy of the topic ids is damaged, it is written again: %s: %s", path, error)
+            _log.warning("the copy of the topic ids is damaged and is written again: %s: %s", path, error)
             ids = {}
         self._written[directory] = ids
         self.ids.update(ids)
 
     def write(self) -> None:
-        """Write the ids of each directory's logs, if logs came or went. May be called from a thread."""
+        """Write the ids of each directory's logs, if logs were added or removed. May be called from a thread."""
         with self._lock:
             version = self._table.version
             if version == self._written_version:

@@ -1,8 +1,8 @@
 """``.txnindex``: the aborted transactions whose end lies in a segment, in the order of their end markers.
 
-A consumer with isolation level read_committed gets them with the records and skips what they cover. The file exists
-only where a transaction was aborted. Entries are 34 bytes: version 0, producer id, first offset, last offset (that of
-the marker), and the last stable offset at that moment, which tells a reader when it has seen enough.
+A consumer with isolation level read_committed receives them with the records and skips the records that they cover. The
+file exists only where a transaction was aborted. Entries are 34 bytes: version 0, producer id, first offset, last
+offset (that of the marker), and the last stable offset at that moment, at which a reader can stop.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TransactionIndex:
         return self._transactions
 
     def append(self, transaction: AbortedTransaction) -> None:
-        """Written at once: markers of aborted transactions are rare, and nothing else remembers them."""
+        """Write at once: markers of aborted transactions are rare, and the index is the only record of them."""
         transactions = self.transactions
         if transactions and transactions[-1].last_offset >= transaction.last_offset:
             raise ValueError(f"{transaction} ends before the last one of {self.path}, {transactions[-1]}")
@@ -56,7 +56,8 @@ class TransactionIndex:
         transactions.append(transaction)
 
     def collect(self, fetch_offset: int, upper_bound_offset: int) -> tuple[list[AbortedTransaction], bool]:
-        """Those that overlap [fetch_offset, upper_bound_offset), and whether later segments can hold no more."""
+        """Return those that overlap [fetch_offset, upper_bound_offset), and whether later segments have no further
+        ones."""
         found: list[AbortedTransaction] = []
         for transaction in self.transactions:
             if transaction.last_offset >= fetch_offset and transaction.first_offset < upper_bound_offset:
@@ -66,14 +67,14 @@ class TransactionIndex:
         return found, False
 
     def truncate_to(self, offset: int) -> None:
-        """Forget the transactions that end at ``offset`` or after it."""
+        """Remove the transactions that end at ``offset`` or after it."""
         kept = [transaction for transaction in self.transactions if transaction.last_offset < offset]
         if len(kept) < len(self.transactions):
             os.truncate(self.path, len(kept) * _ENTRY.size)
             self._transactions = kept
 
     def clear(self) -> None:
-        """Remove everything, the file too."""
+        """Remove all entries and the file."""
         self._transactions = []
         with suppress(FileNotFoundError):
             os.unlink(self.path)
@@ -93,7 +94,7 @@ class TransactionIndex:
         except FileNotFoundError:
             return
         if len(data) % _ENTRY.size:
-            raise CorruptIndexError(self.path, f"its size {len(data)} is no multiple of {_ENTRY.size}")
+            raise CorruptIndexError(self.path, f"its size {len(data)} is not a multiple of {_ENTRY.size}")
         for version, *fields in _ENTRY.iter_unpack(data):
             if version != 0:
                 raise CorruptIndexError(self.path, f"version {version} of an entry is not 0")

@@ -139,7 +139,7 @@ def test_a_broker_goes_when_no_controller_answers(
     controller = LeavingController(False)
     assert leave(controller, timeout_s=60, silence_s=0.01).state is BrokerState.SHUT_DOWN
     assert controller.asked == 2
-    assert "no controller agrees" in caplog.text
+    assert "no controller confirmed the shutdown" in caplog.text
 
 
 def test_a_broker_tells_of_its_directories_when_there_is_room_for_them() -> None:

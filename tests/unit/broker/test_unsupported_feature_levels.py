@@ -24,7 +24,7 @@ def told(caplog: pytest.LogCaptureFixture, *images: dict[str, int]) -> list[str]
 
 def test_a_raised_level_of_a_feature_that_is_not_served_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     (line,) = told(caplog, {}, {"share.version": 1, "group.version": 1}, {"share.version": 1})
-    assert line == "share.version is at level 1 now, but this broker serves none of its APIs to clients"
+    assert line == "share.version is now at level 1, but this broker does not serve its APIs to clients"
 
 
 def test_the_levels_of_the_start_and_lowered_ones_are_not_told(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,4 +1,4 @@
-"""The log names each client that asks for what is missing: once, and no more than some lines for all of them."""
+"""The log names each client that requests what is missing: once, and no more than some lines for all of them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_the_client_is_named_in_full_and_once(caplog: pytest.LogCaptureFixture) 
         missing.requested("transactions", "use none", context("billing"))
     (line,) = [record.getMessage() for record in caplog.records]
     assert line == (
-        "listener SASL: cannot serve 192.0.2.7:4711: client 'billing' (librdkafka 2.16) of User:alice asks for "
-        "transactions, which this broker does not have: use none"
+        "listener SASL: cannot serve 192.0.2.7:4711: client 'billing' (librdkafka 2.16) of User:alice requests "
+        "transactions, which this broker does not support: use none"
     )
 
 

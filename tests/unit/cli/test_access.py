@@ -69,7 +69,7 @@ def test_a_server_properties_is_enough_for_its_node(tmp_path: Path, capsys: pyte
     config = tmp_path / "server.properties"
     config.write_text(f"log.dirs={tmp_path}/data,{tmp_path}/more\nsuper.users=nobody\n")
     assert main([*EXPLAIN, "--config", str(config)]) == 1
-    assert f"{tmp_path}/data: there is no such file or directory" in capsys.readouterr().err
+    assert f"{tmp_path}/data: no such file or directory" in capsys.readouterr().err
     config.write_text("node.id=1\n")
     assert main([*EXPLAIN, "--config", str(config)]) == 1
     assert "names no log directory" in capsys.readouterr().err
@@ -88,7 +88,7 @@ def test_names_from_outside_neither_color_nor_move(snapshot: str, capsys: pytest
         ([*EXPLAIN], 2, "no source of ACLs"),
         ([*EXPLAIN, "--snapshot", "a", "--directory", "b"], 2, "only one source"),
         ([*EXPLAIN, "--snapshot", "a", "--super-users", "alice"], 2, "--super-users: 'alice' is not a principal"),
-        ([*EXPLAIN, "--snapshot", "no-such-file"], 1, "there is no such file or directory"),
+        ([*EXPLAIN, "--snapshot", "no-such-file"], 1, "no such file or directory"),
         ([*EXPLAIN, "--config", "no-such-file"], 1, "can't read no-such-file"),
         ([*EXPLAIN, "--bootstrap-server", "nowhere"], 1, "is not host:port"),
         ([*EXPLAIN, "--command-config", "no-such-file"], 1, "can't read no-such-file"),

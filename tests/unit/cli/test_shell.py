@@ -217,7 +217,7 @@ def test_what_is_no_metadata_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "topic-0").mkdir()
     (tmp_path / "topic-0" / "00000000000000000000.log").write_bytes(b"")
     cases = {
-        tmp_path / "nosuch": "there is no such file or directory",
+        tmp_path / "nosuch": "no such file or directory",
         tmp_path: "holds no metadata log",
         tmp_path / "topic-0": "holds no metadata log",
         tmp_path / "topic-0" / "00000000000000000000.log": "holds no metadata log",

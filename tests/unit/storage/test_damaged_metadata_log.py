@@ -227,8 +227,8 @@ def test_a_torn_tail_is_cut_with_a_line_that_names_file_offset_bytes_and_reason(
         log = MetadataLog(str(tmp_path))
     assert (log.end_offset, log.recovered_from) == (16, 16)
     assert caplog.messages == [
-        f"{path}: cut at position {8 * SIZE}, offset 16: the segment ends inside a batch. "
-        f"{SIZE - 5} bytes that were never flushed are removed"
+        f"{path}: truncated at position {8 * SIZE}, offset 16: the segment ends inside a batch. "
+        f"Removed {SIZE - 5} bytes that were never flushed"
     ]
     log.append(batch(16, 2))
     log.close()
@@ -273,7 +273,7 @@ def test_a_log_without_segments_that_had_some_is_damaged(tmp_path: Path) -> None
     path = tmp_path / METADATA_LOG_DIRECTORY / LOG
     path.unlink()
     damage = damage_of(tmp_path).damage
-    assert (damage.path, damage.reason, damage.known_end) == (str(path), "the log has no segment", 16)
+    assert (damage.path, damage.reason, damage.known_end) == (str(path), "the log does not have a segment", 16)
 
 
 def test_the_end_that_a_clean_close_noted_counts_where_the_recovery_point_is_missing(tmp_path: Path) -> None:
@@ -302,7 +302,7 @@ def test_after_a_restart_of_the_machine_what_was_never_flushed_may_be_torn_anywh
     assert again.end_offset == 10
     kept = tmp_path / METADATA_LOG_DIRECTORY / f"{LOG}.damaged"
     assert kept.stat().st_size == 3 * SIZE
-    assert f"are removed and kept as {kept}" in caplog.text
+    assert f"that were never flushed and kept as {kept}" in caplog.text
 
 
 @pytest.mark.parametrize("is_empty", [True, False])
@@ -452,7 +452,7 @@ def test_a_damaged_snapshot_that_nothing_covers_is_damage(tmp_path: Path) -> Non
     path = damage_snapshot(log, 20)
     damage = damage_of(tmp_path, segment_bytes=SEGMENT_BYTES).damage
     assert (damage.path, damage.offset, damage.known_end) == (str(path), 0, 40)
-    assert "the log begins behind its records" in damage.evidence
+    assert "the log begins after its records" in damage.evidence
 
 
 def test_a_damaged_snapshot_ahead_of_the_log_is_damage(tmp_path: Path) -> None:
@@ -484,7 +484,7 @@ def test_the_checkpoint_of_formatting_is_needed_while_the_log_names_no_voters(tm
     path = Path(snapshot_path(log.directory, bootstrap))
     path.chmod(0o600)
     path.write_bytes(content)
-    with pytest.raises(DamagedLogError, match="no other file names the voters") as raised:
+    with pytest.raises(DamagedLogError, match="it was the only file with the voters") as raised:
         MetadataLog(str(tmp_path))
     assert raised.value.path == str(path)
 

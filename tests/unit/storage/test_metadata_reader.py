@@ -141,7 +141,7 @@ def test_a_log_whose_beginning_is_gone_needs_a_snapshot(tmp_path: Path) -> None:
     log.append(acl(1))
     log.append(acl(2))
     log.path.unlink()
-    with pytest.raises(StorageError, match="nothing tells what came before"):
+    with pytest.raises(StorageError, match="no snapshot covers earlier ones"):
         read_metadata(str(tmp_path))
 
 
@@ -159,7 +159,7 @@ def test_a_transaction_takes_effect_when_it_ends(tmp_path: Path) -> None:
 def test_a_record_that_can_not_be_applied_is_named(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.append(VERSION, RemoveAccessControlEntryRecord(id=acl(1).id))
-    with pytest.raises(CorruptFileError, match="record at offset 1 can't be used: there is no ACL"):
+    with pytest.raises(CorruptFileError, match="record at offset 1 is invalid: there is no ACL"):
         read_metadata(str(tmp_path))
 
 
@@ -266,7 +266,7 @@ def test_a_snapshot_file_knows_its_own_moment(tmp_path: Path) -> None:
     ):
         names(path, offset=3)
     write_bootstrap_file(str(tmp_path), [ApiMessageAndVersion(VERSION, 0)], serde=MetadataRecordSerde(), now_ms=1)
-    with pytest.raises(MomentNotKnown, match="it can show no moment at all"):
+    with pytest.raises(MomentNotKnown, match="it can show no moment"):
         names(tmp_path / "bootstrap.checkpoint", offset=0)
 
 
@@ -283,7 +283,7 @@ def test_an_empty_log_knows_no_moment(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.append(VERSION)
     log.path.write_bytes(b"")
-    with pytest.raises(MomentNotKnown, match="no moment at all"):
+    with pytest.raises(MomentNotKnown, match="no moment"):
         names(tmp_path, offset=0)
 
 

@@ -110,8 +110,8 @@ def test_a_chunk_is_a_slice_of_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda data: data[:-10], "no footer"),
-        (lambda data: data[:-75], "no footer"),
+        (lambda data: data[:-10], "does not have a footer"),
+        (lambda data: data[:-75], "does not have a footer"),
         (lambda data: b"", "empty"),
         (lambda data: data[:70] + bytes([data[70] ^ 0xFF]) + data[71:], "."),
     ],

@@ -1,6 +1,6 @@
 """The APIs that a broker answers, one module each; this table is what ApiVersions advertises.
 
-Ranges are Kafka 4.3.1's. An API that is not finished is not in the table, and is not served.
+Ranges are Kafka 4.3.1's. Unfinished APIs are neither in the table nor served.
 """
 
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
@@ -62,7 +62,7 @@ _SERVED = (
 )
 
 REFUSED_BY_BROKER = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT})
-"""Advertised, and answered with UNSUPPORTED_VERSION: only by that answer do all clients stop at once."""
+"""Advertised, and answered with UNSUPPORTED_VERSION: only that answer makes every client stop at once."""
 
 SERVED_BY_BROKER: dict[ApiKey, tuple[int, int]] = {
     key: (API_TABLE[key].lowest, API_TABLE[key].highest) for key in (*_SERVED, *sorted(REFUSED_BY_BROKER))

@@ -29,7 +29,8 @@ def _error_response(request: AlterClientQuotasRequest, error: ApiException) -> A
                 error_code=int(error.code),
                 error_message=error.message,
                 entity=[
-                    EntityData(entity_type=each.entity_type, entity_name=each.entity_name) for each in entry.entity
+                    EntityData(entity_type=component.entity_type, entity_name=component.entity_name)
+                    for component in entry.entity
                 ],
             )
             for entry in request.entries

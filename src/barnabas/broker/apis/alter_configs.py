@@ -1,4 +1,4 @@
-"""AlterConfigs (legacy): replaces all that is set on a resource (KIP-133); IncrementalAlterConfigs is the safe form."""
+"""AlterConfigs (legacy): replaces every config of a resource (KIP-133); IncrementalAlterConfigs is the safe form."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 def _error_response(request: AlterConfigsRequest, error: ApiException) -> AlterConfigsResponse:
     failure = ApiError.of(error)
-    return _response((ConfigResource(each.resource_type, each.resource_name), failure) for each in request.resources)
+    return _response(
+        (ConfigResource(resource.resource_type, resource.resource_name), failure) for resource in request.resources
+    )
 
 
 @handles(
@@ -43,7 +45,7 @@ async def handle_alter_configs(broker: Broker, request: AlterConfigsRequest, acc
 
 
 def _change(resource: AlterConfigsResource) -> ConfigChange:
-    operations = [ConfigOperation(each.name, OpType.SET, each.value) for each in resource.configs]
+    operations = [ConfigOperation(config.name, OpType.SET, config.value) for config in resource.configs]
     return ConfigChange(ConfigResource(resource.resource_type, resource.resource_name), operations, replaces=True)
 
 

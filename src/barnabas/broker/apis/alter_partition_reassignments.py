@@ -33,9 +33,11 @@ def _error_response(
                 name=topic.name,
                 partitions=[
                     ReassignablePartitionResponse(
-                        partition_index=each.partition_index, error_code=int(error.code), error_message=error.message
+                        partition_index=partition.partition_index,
+                        error_code=int(error.code),
+                        error_message=error.message,
                     )
-                    for each in topic.partitions
+                    for partition in topic.partitions
                 ],
             )
             for topic in request.topics

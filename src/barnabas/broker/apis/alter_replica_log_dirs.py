@@ -1,7 +1,7 @@
-"""AlterReplicaLogDirs: has replicas of this broker moved to other log directories of it (KIP-113).
+"""AlterReplicaLogDirs: moves replicas of this broker to other log directories of the same broker (KIP-113).
 
-NONE says that the move has begun, DescribeLogDirs how far it is. A replica that is not here is made in that directory
-when it comes, and the answer is REPLICA_NOT_AVAILABLE.
+NONE says that the move has begun; DescribeLogDirs reports its progress. A replica that this broker does not have is
+created in that directory when it arrives, and the answer is REPLICA_NOT_AVAILABLE.
 """
 
 from __future__ import annotations

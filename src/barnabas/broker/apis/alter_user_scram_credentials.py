@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def _error_response(
     request: AlterUserScramCredentialsRequest, error: ApiException
 ) -> AlterUserScramCredentialsResponse:
-    users = sorted({*(each.name for each in request.deletions), *(each.name for each in request.upsertions)})
+    users = sorted({*(change.name for change in request.deletions), *(change.name for change in request.upsertions)})
     return AlterUserScramCredentialsResponse(
         results=[
             AlterUserScramCredentialsResult(user=user, error_code=int(error.code), error_message=error.message)

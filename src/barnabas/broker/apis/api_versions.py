@@ -1,4 +1,4 @@
-"""ApiVersions: what this broker serves, the features it knows and those that are finalized."""
+"""ApiVersions: the APIs and features that this broker supports, and the finalized features."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _NEEDED_APIS = {
     SHARE_VERSION: ApiKey.SHARE_GROUP_HEARTBEAT,
     STREAMS_VERSION: ApiKey.STREAMS_GROUP_HEARTBEAT,
 }
-"""A client that finds the feature goes on to use the API: without the API the feature is not offered.
+"""Return the features whose APIs this broker serves: a client that finds a feature uses its API.
 
-Its level is in the metadata log all the same: a directory moves to and from Kafka, whose format finalizes it.
+The metadata log has the level of every feature: a directory can move to and from Kafka, whose format finalizes it.
 """
 
 
 @handles(ApiKey.API_VERSIONS)
 def handle_api_versions(broker: Broker, request: ApiVersionsRequest, access: Access) -> ApiVersionsResponse:
-    """Needs no access: a client must be able to ask before it is anybody."""
+    """Requires no authorization: a client sends this request before it has a principal."""
     version = access.context.api_version
     if not is_client_software(request.client_software_name, request.client_software_version, api_version=version):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
@@ -68,6 +68,6 @@ def handle_api_versions(broker: Broker, request: ApiVersionsRequest, access: Acc
 
 
 def is_offered(broker: Broker, feature: str) -> bool:
-    """Whether the broker serves what a client does with the feature."""
+    """Whether the broker serves the APIs that clients of the feature use."""
     needed = _NEEDED_APIS.get(feature)
     return needed is None or (needed in broker.served and needed not in REFUSED_BY_BROKER)

@@ -1,7 +1,7 @@
 """ConsumerGroupHeartbeat (KIP-848): refused until groups of this protocol exist, as by a Kafka with group.version=0.
 
-It is advertised all the same, as it is by such a Kafka: a librdkafka that does not find it waits without a word, and
-one that gets UNSUPPORTED_VERSION fails at once.
+It is advertised, as it is by such a Kafka: a librdkafka that does not find the API waits without an error, and
+one that receives UNSUPPORTED_VERSION fails at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ADVICE = "set group.protocol=classic in the consumer"
 def handle_consumer_group_heartbeat(
     broker: Broker, request: ConsumerGroupHeartbeatRequest, access: Access
 ) -> ConsumerGroupHeartbeatResponse:
-    """Needs no access, as with Kafka: nothing is said about the group."""
+    """Requires no authorization, as in Kafka: the answer says nothing about the group."""
     broker.missing_features.requested("a group of the consumer protocol", _ADVICE, access.context)
     raise ApiException(
         ErrorCode.UNSUPPORTED_VERSION, f"This broker has no groups of the consumer protocol (KIP-848): {_ADVICE}."

@@ -1,4 +1,4 @@
-"""CreateDelegationToken: looked at here, where the client's own channel is known, and decided by the controller."""
+"""CreateDelegationToken: checked by the broker, which knows the client's own channel, and decided by the controller."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _USER = "User"
 
 
 def _error_response(request: CreateDelegationTokenRequest, error: ApiException) -> CreateDelegationTokenResponse:
-    """When there is no controller to be had, or something went wrong: there is nobody to name."""
+    """The answer when the controller is unreachable or the request failed: it names no principal."""
     return CreateDelegationTokenResponse(
         error_code=int(error.code), issue_timestamp_ms=NO_TIME, expiry_timestamp_ms=NO_TIME, max_timestamp_ms=NO_TIME
     )
@@ -44,7 +44,7 @@ def handle_create_delegation_token(
     owner = owner_of(request, requester)
     try:
         check_caller(access.context)
-        # Who is allowed is asked for again, and logged, by the controller.
+        # The controller checks the permission again, and logs the result.
         if not is_same(owner, requester) and not access.allows(
             ResourceType.USER, AclOperation.CREATE_TOKENS, str(owner), log_if_allowed=False
         ):

@@ -86,7 +86,7 @@ async def _wait_for_replicas(
 
 
 def _delete(broker: Broker, topic_partition: TopicPartition, offset: int) -> tuple[Partition, int]:
-    """The partition, and where its log starts at the least from now on."""
+    """Return the partition and the lowest log start offset it shall have from now on."""
     if topic_partition.topic in INTERNAL_TOPICS:
         raise ApiException(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot delete records of internal topic {topic_partition.topic}"

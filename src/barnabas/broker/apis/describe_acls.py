@@ -1,4 +1,5 @@
-"""DescribeAcls: DESCRIBE on the cluster. Answered from this broker's own authorizer: it shows what it decides by."""
+"""DescribeAcls: DESCRIBE on the cluster. Answered from this broker's own authorizer: the answer shows the ACLs that
+this broker decides by."""
 
 from __future__ import annotations
 

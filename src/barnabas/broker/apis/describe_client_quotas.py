@@ -1,7 +1,7 @@
 """DescribeClientQuotas: the quotas of the entities that match a filter, from the image.
 
-A component asks for one name of an entity type (exact), for its default, or for any of them. An entity matches when
-it matches every component; with ``strict`` it must have no other types.
+A component matches one name of an entity type (exact), the type's default, or any name. An entity matches when
+it matches every component. With ``strict`` it must not have any other entity type.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _EXACT, _DEFAULT, _ANY = range(3)
 _ENTITY_TYPES = ("user", "client-id", "ip")
 
 _Wanted = dict[str, tuple[str | None, ...]]
-"""By entity type the one name that is wanted (None is the default's), or nothing when any is."""
+"""Return the wanted name by entity type (None stands for the default), or nothing if any name matches."""
 
 
 def _error_response(request: DescribeClientQuotasRequest, error: ApiException) -> DescribeClientQuotasResponse:

@@ -53,7 +53,9 @@ def handle_describe_cluster(broker: Broker, request: DescribeClusterRequest, acc
     controller_id = broker.metadata.controller_for_clients()
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,
-        controller_id=controller_id if any(each.broker_id == controller_id for each in brokers) else _NOBODY,
+        controller_id=controller_id
+        if any(broker_entry.broker_id == controller_id for broker_entry in brokers)
+        else _NOBODY,
         brokers=brokers,
         cluster_authorized_operations=operations,
     )

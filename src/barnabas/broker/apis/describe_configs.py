@@ -1,7 +1,8 @@
 """DescribeConfigs: the settings of resources with the levels that they come from (KIP-133, KIP-226).
 
-With ``barnabas.describe.configs.of.others`` a broker asks another one for what only that one knows: its settings and
-its log levels. Who asks us needs the right here, and this broker the right there.
+With ``barnabas.describe.configs.of.others`` a broker requests from another broker what only that broker knows: its
+settings and its log levels. The caller needs the permission on this broker, and this broker needs it on the
+other.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def handle_describe_configs(
 
 
 def _known_elsewhere(broker: Broker, request: DescribeConfigsRequest) -> Mapping[int, list[DescribeConfigsResource]]:
-    """By broker, what only that one can tell."""
+    """Group by broker the resources that only that broker can describe."""
     found: dict[int, list[DescribeConfigsResource]] = {}
     for resource in request.resources:
         name = resource.resource_name
@@ -94,6 +95,6 @@ async def _with_others(
         except ApiException as error:
             return [failed_description(resource, error) for resource in resources]
 
-    for results in await asyncio.gather(*(ask(*each) for each in elsewhere.items())):
+    for results in await asyncio.gather(*(ask(*item) for item in elsewhere.items())):
         response.results.extend(results)
     return response

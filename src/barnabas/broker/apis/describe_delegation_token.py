@@ -1,7 +1,9 @@
 """DescribeDelegationToken: tokens with their HMACs, from the image.
 
-Whoever owns a token, asked for it or may renew it sees it; so does who has DESCRIBE on the token, or DESCRIBE_TOKENS on
-its owner. Others' tokens are left out. No owners means everybody's; an empty list of owners means nobody's.
+A principal sees the tokens that it owns, requested or may renew. It also sees a token if it has DESCRIBE on the
+token,
+or DESCRIBE_TOKENS on the token's owner. All other tokens are omitted. Null owners select every token, an empty list
+none.
 """
 
 from __future__ import annotations
@@ -76,6 +78,7 @@ def _described(token: DelegationTokenRecord, hmac: bytes, api_version: int) -> D
         token_id=token.token_id,
         hmac=hmac,
         renewers=[
-            DescribedDelegationTokenRenewer(principal_type=each.type, principal_name=each.name) for each in renewers
+            DescribedDelegationTokenRenewer(principal_type=renewer.type, principal_name=renewer.name)
+            for renewer in renewers
         ],
     )

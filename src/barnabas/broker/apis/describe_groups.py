@@ -1,6 +1,6 @@
 """DescribeGroups: state, protocol, members and assignments of classic groups.
 
-A group that does not exist is one in state Dead; version 6 calls it an error. Version 3 adds the caller's rights.
+A group that does not exist is reported in state Dead; version 6 reports an error. Version 3 adds the caller's rights.
 """
 
 from __future__ import annotations

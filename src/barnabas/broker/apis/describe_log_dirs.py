@@ -1,6 +1,7 @@
-"""DescribeLogDirs: the directories of this broker with the size of each replica in them, also of those on their way.
+"""DescribeLogDirs: the log directories of this broker with the size of each replica, also of replicas being moved
+there.
 
-A directory that is out of use has an error and nothing else.
+An offline directory has an error and nothing else.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DescribeQuorum: answered by the active controller, who leads the quorum."""
+"""DescribeQuorum: answered by the active controller, which leads the quorum."""
 
 from __future__ import annotations
 

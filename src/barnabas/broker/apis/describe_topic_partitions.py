@@ -1,7 +1,7 @@
 """DescribeTopicPartitions: partitions of topics by name, in pages that a cursor continues.
 
-The caller's operations are told of every topic, asked for or not. Like those of Metadata, entries of whole topics are
-encoded once and joined; the operations come behind them.
+The answer has the caller's operations for every topic, requested or not. As in Metadata, entries of whole topics are
+encoded once and joined; the operations follow them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from barnabas.metadata.image.topics import TopicImage
 
 TOPICS_A_STEP: Final = 100
-"""Some 5 ms, when their entries are encoded for the first time."""
+"""About 5 ms when the entries are encoded for the first time."""
 _DONE: Final = object()
 _NEWEST_METADATA_VERSION = 13
 _TAIL_SIZE = len(topic_tail(NO_OPERATIONS, _NEWEST_METADATA_VERSION))
@@ -76,7 +76,7 @@ def handle_describe_topic_partitions(
 
 
 class _Description(LongAnswer):
-    """The answer, made in steps from the metadata of one moment."""
+    """The answer, built in steps from one metadata image."""
 
     __slots__ = ("_access", "_broker", "_cursor", "_metadata", "_names", "_page", "_response", "_steps")
 
@@ -146,13 +146,13 @@ class _JoinedResponse:
         self._next_cursor = next_cursor
 
     def write(self, version: int, chunks: list[bytes]) -> None:
-        """Encoded with no topics, and cut where its (empty) list of them stands, behind the throttle time."""
+        """Encode the response without topics, and split it at its (empty) topic list, after the throttle time."""
         encoded = DescribeTopicPartitionsResponse(next_cursor=self._next_cursor).encode(version)
         chunks += [encoded[:4] + compact_length(self._count + 1), self._entries, encoded[5:]]
 
 
 class _Page:
-    """As many partitions as the answer may have. Every entry is encoded up to the operations."""
+    """Take as many partitions as the answer may have. Every entry is encoded up to the operations."""
 
     def __init__(self, metadata: MetadataCache, listener_name: str, left: int) -> None:
         self.names: list[str] = []
@@ -162,7 +162,7 @@ class _Page:
         self._listener_name = listener_name
         self._left = left
         self._encoded = 0
-        """Partitions, since the last step ended."""
+        """Partitions encoded since the last step ended."""
         self._kept: dict[str, bytes] = metadata.memo.setdefault(("described", listener_name), {})
 
     def fill(self, names: Sequence[str], cursor: Cursor | None) -> Iterator[None]:
@@ -195,7 +195,7 @@ class _Page:
         return segment
 
     def _segment(self, topic: TopicImage, start: int, end: int) -> Generator[None, None, bytes]:
-        """The entry with these of its partitions."""
+        """Return the topic's entry with these of its partitions."""
         entry = DescribeTopicPartitionsResponseTopic(
             name=topic.name, topic_id=topic.id, is_internal=topic.name in INTERNAL_TOPICS, partitions=[]
         )

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 def _error_response(request: ElectLeadersRequest, error: ApiException) -> ElectLeadersResponse:
     results = [
         ReplicaElectionResult(
-            topic=each.topic,
+            topic=topic.topic,
             partition_result=[
                 PartitionResult(partition_id=index, error_code=int(error.code), error_message=error.message)
-                for index in each.partitions
+                for index in topic.partitions
             ],
         )
-        for each in request.topic_partitions or ()
+        for topic in request.topic_partitions or ()
     ]
     return ElectLeadersResponse(error_code=int(error.code), replica_election_results=results)
 
@@ -41,5 +41,5 @@ async def handle_elect_leaders(broker: Broker, request: ElectLeadersRequest, acc
     except ApiException as error:
         response = _error_response(request, error)
         if access.context.api_version == 0:
-            response.error_code = 0  # It has no error of the whole.
+            response.error_code = 0  # The response has no top-level error.
         return response

@@ -1,4 +1,4 @@
-"""ExpireDelegationToken: the client's channel is judged here; the controller decides."""
+"""ExpireDelegationToken: this broker checks the client's channel; the controller decides."""
 
 from __future__ import annotations
 

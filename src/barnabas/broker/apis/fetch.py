@@ -1,12 +1,12 @@
-"""Fetch: read batches from partitions that this broker leads, waiting for data when asked to. Followers have
+"""Fetch: read batches from partitions that this broker leads, and wait for data if requested. Followers are served by
 ``broker.follower_fetch``.
 
 Rules: the first non-empty partition may exceed both size limits by its first batch; the others fill what is left
 of ``max_bytes`` in the session's order. An answer waits for ``min_bytes`` up to ``max_wait_ms`` unless a partition
 has an error. Committed readers see data below the last stable offset, with the aborted transactions named.
 
-Consumers may read from followers (KIP-392), up to the high watermark that these know of. The leader sends them to one
-if a selector says so; the answer has no records then.
+Consumers may read from followers (KIP-392), up to the high watermark that the follower knows. The leader redirects a
+consumer to a follower if a selector chooses one; such an answer has no records.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ __all__ = ["handle_fetch"]
 _READ_COMMITTED = 1
 _ANY_REPLICA_SINCE = 11
 _AT_ONCE = 500
-"""So many partitions are read without a break."""
+"""The number of partitions that are read before other work gets a turn."""
 _STEP = 100
 _USELESS_MAX = 100
-"""A consumer that names more partitions of which none can be read has no session: it would only take memory."""
+"""A consumer that names more unreadable partitions than this receives no session: it would only use memory."""
 
 
 @handles(
@@ -86,7 +86,7 @@ def handle_fetch(broker: Broker, request: FetchRequest, access: Access) -> Fetch
 
 
 class _Others:
-    """What else the loop has to do: between two steps it has twice the time that the step took."""
+    """Let other work of the event loop run: between two steps it gets twice the time that the step took."""
 
     __slots__ = ("_step_began",)
 
@@ -99,7 +99,7 @@ class _Others:
 
 
 async def _fetch_many(broker: Broker, request: FetchRequest, access: Access) -> FetchResponse:
-    """A request that names many partitions: what it says of them is taken over in turns, too."""
+    """Read a request that names many partitions: its entries are applied in steps, too."""
     version, now_ms = access.context.api_version, broker.clock.now_ms()
     steps = broker.fetch_sessions.context_in_steps(request, version, now_ms, is_follower=False)
     others = _Others()
@@ -112,20 +112,20 @@ async def _fetch_many(broker: Broker, request: FetchRequest, access: Access) -> 
         await others.are_served()
     if context.error_code is not ErrorCode.NONE:
         return FetchResponse(error_code=context.error_code)
-    request.topics = []  # The context knows it all, and this takes some megabytes.
+    request.topics = []  # The context has all of it, and this list takes some megabytes.
     try:
         return await _read_in_turns(broker, request, context, access)
     except asyncio.CancelledError:
         if not context.is_incremental:
-            broker.fetch_sessions.give_up(context)  # The client never learned of it.
+            broker.fetch_sessions.give_up(context)  # The client never received it.
         raise
 
 
 async def _read_in_turns(broker: Broker, request: FetchRequest, context: FetchContext, access: Access) -> FetchResponse:
-    """Many partitions: others are served between some hundred of them.
+    """Serve other requests after every few hundred partitions.
 
-    What is appended to a partition that was read already counts for the wait. In a session an append may count that is
-    read as well; the answer comes early then, with less than ``min_bytes``.
+    Data appended to a partition that was already read counts towards ``min_bytes``. In a session an append may count
+    and also be read; the answer then comes early, with less than ``min_bytes``.
     """
     reading, appended, others = Reading(), AppendedBytes(), _Others()
     may_wait = request.max_wait_ms > 0
@@ -150,7 +150,7 @@ async def _read_in_turns(broker: Broker, request: FetchRequest, context: FetchCo
 
 
 def _listen_to_new(appended: AppendedBytes, reading: Reading) -> None:
-    """To the partitions of the last step, in the same turn of the loop in which they were read."""
+    """Listen to the partitions of the last step, in the same turn of the loop in which they were read."""
     for partition in reading.partitions[-_STEP:]:
         appended.listen_to(partition)
 
@@ -186,7 +186,7 @@ def _count(broker: Broker, context: FetchContext, reading: Reading) -> None:
 def _read_all(
     broker: Broker, request: FetchRequest, context: FetchContext, access: Access, *, is_second_look: bool = False
 ) -> Reading:
-    """Read what there is. A second look decides access anew, and is still the same request to the audit."""
+    """Read the available data. A second read authorizes again, and is still the same request in the audit log."""
     reading = Reading()
     for _ in _reading_steps(broker, request, context, access, reading, is_second_look=is_second_look):
         pass
@@ -202,7 +202,7 @@ def _reading_steps(
     *,
     is_second_look: bool = False,
 ) -> Iterator[None]:
-    """Fill ``reading``, some hundred partitions between two steps."""
+    """Fill ``reading``, a few hundred partitions per step."""
     left = min(request.max_bytes, broker.settings.fetch_max_bytes)
     committed_only = request.isolation_level == _READ_COMMITTED
     allowed: dict[str, bool] = {}
@@ -269,8 +269,8 @@ def _reading_steps(
 def _error_for_client(broker: Broker, name: TopicPartition, wanted: WantedPartition, code: ErrorCode) -> ErrorCode:
     """Replace OFFSET_OUT_OF_RANGE by NOT_LEADER_OR_FOLLOWER where another broker may have the offset.
 
-    A client gives its place up at OFFSET_OUT_OF_RANGE. Only a leader whose session lease holds knows that an offset
-    beyond its end does not exist; a follower may lag, and a leader that is cut off may have been replaced.
+    A client resets its position at OFFSET_OUT_OF_RANGE. Only a leader whose session lease holds can rule out an offset
+    beyond its log end: a follower may lag, and a leader that was cut off may have been replaced.
     """
     if code is not ErrorCode.OFFSET_OUT_OF_RANGE:
         return code
@@ -291,14 +291,14 @@ def _read(
     *,
     first: bool,
 ) -> bool:
-    """Fill the answer; True when there is nothing to read until something changes."""
+    """Fill the answer; True when no data is available until something changes."""
     log = partition.log
     _tell_offsets(partition, answer)
     answer.aborted_transactions = [] if committed_only else None
     if wanted.last_fetched_epoch >= 0:
         epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
         if epoch < 0 or end_offset < 0 or wanted.fetch_offset < log.log_start_offset:
-            # Nobody can say where the reader's last epoch ended.
+            # The end of the reader's last epoch is unknown.
             raise ApiException(ErrorCode.OFFSET_OUT_OF_RANGE)
         if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
             answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
@@ -332,7 +332,7 @@ def _tell_offsets(partition: Partition, answer: PartitionData) -> None:
 
 
 def _refused(request: FetchRequest, code: ErrorCode) -> FetchResponse:
-    """The same error for every partition named in the request."""
+    """Return the same error for every partition named in the request."""
     return FetchResponse(
         responses=[
             FetchableTopicResponse(

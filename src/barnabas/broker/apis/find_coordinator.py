@@ -1,7 +1,7 @@
-"""FindCoordinator: which broker coordinates a group. Version 4 asks for several keys at once.
+"""FindCoordinator: which broker coordinates a group. Version 4 takes several keys.
 
-The answer is the leader of the group's partition of ``__consumer_offsets``, which is created when the first client
-asks. There are no transactions and no share groups yet: their keys are refused, so that no client waits for them.
+The answer is the leader of the group's partition of ``__consumer_offsets``, which is created on the first
+request. Keys of transactions and share groups are refused, so that clients do not wait for these missing features.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WITHOUT_SHARE_GROUPS = "use a consumer group"
 
 
 def _error_response(request: FindCoordinatorRequest, error: ApiException) -> FindCoordinatorResponse:
-    if request.coordinator_keys:  # Since version 4, in which the answer has no error of its own.
+    if request.coordinator_keys:  # Since version 4, in which the answer has no top-level error.
         return FindCoordinatorResponse(coordinators=[_failed(key, error) for key in request.coordinator_keys])
     return FindCoordinatorResponse(error_code=error.code, error_message=error.message, node_id=_NO_NODE, port=-1)
 
@@ -74,7 +74,7 @@ def _respond(
     only = found[0]
     return FindCoordinatorResponse(
         error_code=only.error_code,
-        error_message=only.error_message or "NONE",  # What Kafka says for success in these versions.
+        error_message=only.error_message or "NONE",  # Kafka's text for success in these versions.
         node_id=only.node_id,
         host=only.host,
         port=only.port,
@@ -92,15 +92,17 @@ def _key_error(broker: Broker, key_type: int, key: str, access: Access) -> ApiEx
         broker.missing_features.requested("transactions", _WITHOUT_TRANSACTIONS, access.context)
         is_old = access.context.api_version < _BATCH_SINCE
         return ApiException(
-            # The code has to end the client's search. librdkafka (versions below 4) goes on after any but this one.
+            # The code has to end the client's search. librdkafka (versions below 4) retries on every other code.
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if is_old else ErrorCode.UNSUPPORTED_VERSION,
-            f"This broker has no transactions: {_WITHOUT_TRANSACTIONS}.",
+            f"This broker does not support transactions: {_WITHOUT_TRANSACTIONS}.",
         )
     if key_type == _SHARE and access.context.api_version >= _SHARE_SINCE:
         if not access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
             return access.denied(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
         broker.missing_features.requested("share groups", _WITHOUT_SHARE_GROUPS, access.context)
-        return ApiException(ErrorCode.UNSUPPORTED_VERSION, f"This broker has no share groups: {_WITHOUT_SHARE_GROUPS}.")
+        return ApiException(
+            ErrorCode.UNSUPPORTED_VERSION, f"This broker does not support share groups: {_WITHOUT_SHARE_GROUPS}."
+        )
     return ApiException(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
 
 

@@ -1,4 +1,4 @@
-"""Heartbeat: a member is alive, and learns whether its group is rebalancing. Version 3 adds static members."""
+"""Heartbeat: keeps a member alive, and reports whether its group is rebalancing. Version 3 adds static members."""
 
 from __future__ import annotations
 

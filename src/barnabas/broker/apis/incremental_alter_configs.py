@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 def _error_response(request: IncrementalAlterConfigsRequest, error: ApiException) -> IncrementalAlterConfigsResponse:
     failure = ApiError.of(error)
-    return _response((ConfigResource(each.resource_type, each.resource_name), failure) for each in request.resources)
+    return _response(
+        (ConfigResource(resource.resource_type, resource.resource_name), failure) for resource in request.resources
+    )
 
 
 @handles(
@@ -45,7 +47,7 @@ async def handle_incremental_alter_configs(
 
 
 def _change(resource: AlterConfigsResource) -> ConfigChange:
-    operations = [ConfigOperation(each.name, each.config_operation, each.value) for each in resource.configs]
+    operations = [ConfigOperation(config.name, config.config_operation, config.value) for config in resource.configs]
     return ConfigChange(ConfigResource(resource.resource_type, resource.resource_name), operations, replaces=False)
 
 

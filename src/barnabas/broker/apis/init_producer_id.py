@@ -37,7 +37,7 @@ def handle_init_producer_id(
         if not access.allows(ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE, request.transactional_id):
             raise access.denied(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
         broker.missing_features.requested("transactions", "use a producer without transactional.id", access.context)
-        raise ApiException(ErrorCode.INVALID_REQUEST, "This broker has no transactions.")
+        raise ApiException(ErrorCode.INVALID_REQUEST, "This broker does not support transactions.")
     if not access.allows_on_cluster(AclOperation.IDEMPOTENT_WRITE, log_if_denied=False) and not access.allows_any(
         ResourceType.TOPIC, AclOperation.WRITE
     ):

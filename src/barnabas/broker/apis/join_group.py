@@ -1,6 +1,6 @@
-"""JoinGroup: enter a classic group, or enter its next generation. Answered when the rebalance completes.
+"""JoinGroup: join a classic group, or its next generation. Answered when the rebalance completes.
 
-Version 1 adds the rebalance timeout, 4 asks new members to come back with the id they are given, 5 adds static
+Version 1 adds the rebalance timeout, 4 requires new members to rejoin with the id they receive, 5 adds static
 members, 7 the protocol type and a nullable protocol name in the answer, 8 the reason, 9 skipping the assignment.
 """
 
@@ -31,7 +31,8 @@ def handle_join_group(
     version = access.context.api_version
 
     def shape(response: JoinGroupResponse) -> JoinGroupResponse:
-        """No protocol is an empty name before version 7 and null from then on, also beside an error."""
+        """Return the protocol name: a missing one is empty before version 7 and null from then on, also with an
+        error."""
         if not response.protocol_name:
             response.protocol_name = "" if version < _NULLABLE_PROTOCOL_NAME_SINCE else None
         return response

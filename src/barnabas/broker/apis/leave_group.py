@@ -1,4 +1,4 @@
-"""LeaveGroup: members go, by member id or, for static ones, by instance id alone.
+"""LeaveGroup: members leave, by member id or, for static ones, by instance id alone.
 
 Up to version 2 a request is about one member; from 3 on it is a batch with an outcome for each. Version 5 adds reasons.
 """

@@ -1,7 +1,7 @@
-"""ListConfigResources: the resources that configs can be asked for (KIP-714, KIP-1142).
+"""ListConfigResources: the resources whose configs can be described (KIP-714, KIP-1142).
 
-Groups and client-metrics subscriptions that have configs of their own, all topics, and all registered brokers, fenced
-ones too, once for their settings and once for their loggers. Version 0 knows client-metrics subscriptions only.
+These are groups and client-metrics subscriptions with configs of their own, all topics, and all registered brokers,
+fenced ones too, once for their settings and once for their loggers. Version 0 lists client-metrics subscriptions only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
     from barnabas.broker.broker import Broker
 
-_TYPES = tuple(int(each) for each in ConfigResourceType if each is not ConfigResourceType.UNKNOWN)
+_TYPES = tuple(
+    int(resource_type) for resource_type in ConfigResourceType if resource_type is not ConfigResourceType.UNKNOWN
+)
 _OF_BROKERS = (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER)
 
 
@@ -41,12 +43,14 @@ def handle_list_config_resources(
         types: Iterable[int] = (int(ConfigResourceType.CLIENT_METRICS),)
     else:
         types = dict.fromkeys(request.resource_types or _TYPES)
-    unknown = [each for each in types if each not in _TYPES]
+    unknown = [resource_type for resource_type in types if resource_type not in _TYPES]
     if unknown:
         raise ApiException(ErrorCode.UNSUPPORTED_VERSION)
     return ListConfigResourcesResponse(
         config_resources=[
-            ConfigResource(resource_name=name, resource_type=each) for each in types for name in _names(broker, each)
+            ConfigResource(resource_name=name, resource_type=resource_type)
+            for resource_type in types
+            for name in _names(broker, resource_type)
         ]
     )
 

@@ -1,6 +1,6 @@
 """ListGroups: the groups that this broker coordinates; version 4 filters by state, version 5 by type.
 
-With Describe on the cluster all are shown, otherwise those with Describe on the group.
+Describe on the cluster shows all groups; otherwise the caller sees the groups that it may describe.
 """
 
 from __future__ import annotations

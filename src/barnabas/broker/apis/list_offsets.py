@@ -1,12 +1,12 @@
-"""ListOffsets: the first offset at or after a time, or one of the special places of a log.
+"""ListOffsets: the first offset at or after a time, or a special offset of a log.
 
 Special timestamps: -1 latest (committed readers: the last stable offset), -2 earliest, -3 largest timestamp (v7),
--4 earliest local (v8), -5 latest tiered (v9), -6 earliest that waits to be tiered (v11). Without tiered storage
+-4 earliest local (v8), -5 latest tiered (v9), -6 earliest that is pending upload (v11). Without tiered storage
 everything is local.
 
-A leader does not know yet how far its predecessor had committed while its own high watermark is below the start of its
-leader epoch: until then it gives no latest offset, so that no client sees one that is lower than before. Other replicas
-see up to the log's end.
+While a leader's high watermark is below the start of its leader epoch, it does not know how far its predecessor had
+committed. Until then it returns no latest offset, so that a client never sees one that is lower than before. Other
+replicas see up to the log's end.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _find(
 
 
 def _check_is_known(timestamp: int, is_found: bool, version: int) -> None:
-    """While the leader catches up, what is committed for certain is told, and what may be committed too is not."""
+    """Return an offset that is certainly committed while the leader catches up; refuse one that is uncertain."""
     if timestamp == LATEST_TIMESTAMP or (not is_found and (timestamp >= 0 or timestamp == MAX_TIMESTAMP)):
         has_code = version >= _OFFSET_NOT_AVAILABLE_SINCE
         raise ApiException(ErrorCode.OFFSET_NOT_AVAILABLE if has_code else ErrorCode.LEADER_NOT_AVAILABLE)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _DONE: Final = object()
 _PIECES_MAX = 2_000
-"""More pieces of an answer are joined before they are sent."""
+"""An answer with more pieces than this is joined before it is sent."""
 _FLEXIBLE_SINCE = 9
 _TOPIC_IDS_USED_SINCE = 12
 _CREATION_ERRORS_SINCE = 10
@@ -64,7 +64,7 @@ class _JoinedResponse:
         self._count = count
 
     def write(self, version: int, chunks: list[bytes]) -> None:
-        """The envelope is encoded with no topics, and cut where its (empty) list of them stands."""
+        """Encode the envelope without topics, and split it at its (empty) topic list."""
         encoded = self._envelope.encode(version)
         if version >= _FLEXIBLE_SINCE:
             behind = {9: 5, 10: 5, 13: 3}.get(version, 1)
@@ -100,7 +100,7 @@ class _JoinedResponse:
 
 
 def _error_response(request: MetadataRequest, error: ApiException) -> MetadataResponse:
-    """An answer without brokers, which clients take for a reason to ask again."""
+    """An answer without brokers, on which clients retry."""
     return MetadataResponse(
         error_code=error.code,
         topics=[
@@ -137,13 +137,13 @@ def handle_metadata(
 
 
 def _is_long(topics: TopicsImage) -> bool:
-    """Whether there are more partitions than one step takes, without counting all of them."""
+    """Whether the request has more partitions than one step takes, without counting all of them."""
     counts = accumulate(len(topic.partitions) for topic in topics.by_id.values())
     return any(count > PARTITIONS_A_STEP for count in counts)
 
 
 class _InSteps(LongAnswer):
-    """An answer that is made in steps, the last of which ends it."""
+    """An answer that is built in steps; the last step completes it."""
 
     __slots__ = ("_answer", "_steps", "error_code")
 
@@ -168,7 +168,7 @@ class _InSteps(LongAnswer):
 
 
 class _Listing(_InSteps):
-    """All topics, from the metadata of one moment."""
+    """All topics, from one metadata image."""
 
     __slots__ = ("_access", "_broker", "_metadata", "_request")
 
@@ -191,7 +191,7 @@ class _Listing(_InSteps):
         self._access.listed(ResourceType.TOPIC, AclOperation.DESCRIBE, self._answer.count)
 
     def _runs(self, names: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """Where the names of each step begin and end: of topics with so many partitions together."""
+        """Return where the topic names of each step begin and end, so that each step has about as many partitions."""
         topics = self._metadata.image.topics.by_name
         start = partitions = 0
         for end, name in enumerate(names, start=1):
@@ -204,7 +204,7 @@ class _Listing(_InSteps):
 
 
 class _Entries:
-    """Encoded entries of topics, of those that the caller may describe."""
+    """Return the encoded entries of those topics that the caller may describe."""
 
     def __init__(self, metadata: MetadataCache, request: MetadataRequest, access: Access) -> None:
         self._metadata = metadata
@@ -214,7 +214,8 @@ class _Entries:
         self._no_operations = topic_tail(NO_OPERATIONS, version)
 
     def of(self, names: Sequence[str]) -> Generator[None, None, tuple[bytes, int]]:
-        """Returns them joined, and how many they are. What all callers see is kept until one of the topics changes."""
+        """Return the joined entries and their number. The parts equal for all callers are kept until a topic
+        changes."""
         allowed = self._access.allowed_in_order(ResourceType.TOPIC, AclOperation.DESCRIBE, names)
         if not allowed:
             return b"", 0
@@ -266,7 +267,7 @@ def _envelope(broker: Broker, request: MetadataRequest, access: Access) -> Metad
 
 
 class _Named(_InSteps, PartialAnswer):
-    """Topics by name or id. Each is described from the metadata of one moment."""
+    """Topics by name or id. Each topic is described from one metadata image."""
 
     __slots__ = ()
 
@@ -289,7 +290,7 @@ class _Topics:
         self.pieces: list[bytes] = []
         self.count = 0
         self._encoded = 0
-        """Partitions, since the last step ended."""
+        """Partitions encoded since the last step ended."""
         self._broker = broker
         self._access = access
         self._version = access.context.api_version
@@ -341,12 +342,12 @@ class _Topics:
         creation = self._broker.topic_creation
         refused = {name: code for name in names if (code := creation.refusal_of(name)) is not None}
         for name, code in refused.items():
-            # Clients of older versions stop trying only when they lack a right (KIP-590).
+            # Clients of older versions stop retrying only on an authorization error (KIP-590).
             is_old = self._version < _CREATION_ERRORS_SINCE
             self._add_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED if is_old else code, name, Uuid.ZERO)
         names = [name for name in names if name not in refused]
         for name in names:
-            # The client asks again, as it does with Kafka; by then the topic is there.
+            # The client retries, as it does with Kafka; by then the topic exists.
             self._add_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name, Uuid.ZERO, with_operations=True)
         if names:
             creation.create(names, access.context)

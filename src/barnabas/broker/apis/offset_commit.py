@@ -1,7 +1,7 @@
-"""OffsetCommit: remember how far a group has read. Versions 2 to 10; from 10 on topics are named by id.
+"""OffsetCommit: store the offsets that a group has consumed. Versions 2 to 10; from 10 on topics are named by id.
 
-Versions 2 to 4 may carry a retention time of their own. What is committed remembers the id of its topic, whichever
-way the topic was named.
+Versions 2 to 4 may carry a retention time of their own. A committed offset keeps the id of its topic, whether the
+request named the topic by name or by id.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ def handle_offset_commit(
 def _existing(
     broker: Broker, topic: OffsetCommitRequestTopic, access: Access, by_id: bool
 ) -> tuple[list[OffsetCommitRequestPartition], ErrorCode]:
-    """The partitions that exist and may be read, and the error of the others; the topic gets its name and id."""
+    """Split into the partitions that exist and may be read, and errors for the others; fills in the topic's name and
+    id."""
     if by_id:
         image = broker.metadata.topic_by_id(topic.topic_id)
         if image is None:
@@ -108,7 +109,7 @@ def _refused(
 
 
 def _merged(refused: list[OffsetCommitResponseTopic], response: OffsetCommitResponse) -> OffsetCommitResponse:
-    """One entry per topic, what was refused first."""
+    """Return one entry per topic, refused partitions first."""
     topics = {(topic.name, topic.topic_id): topic for topic in refused}
     for topic in response.topics:
         known = topics.setdefault((topic.name, topic.topic_id), topic)

@@ -1,9 +1,10 @@
-"""OffsetFetch: how far groups have read. Versions 1 to 10; from 8 on several groups, from 10 on topics by id.
+"""OffsetFetch: the committed offsets of groups. Versions 1 to 10; from 8 on several groups, from 10 on topics by id.
 
-A null list of topics (version 2 and later) asks for everything that the group has committed. Version 7 may ask to be
-told, rather than given an older offset, where an open transaction could still change it.
+A null list of topics (version 2 and later) requests all committed offsets of the group. Version 7 may require an
+error, rather than an older offset, where an open transaction could still change it.
 
-A coordinator that may have been replaced finds that out before it answers, and says NOT_COORDINATOR if it can't.
+A coordinator that may have been replaced checks that before it answers, and returns NOT_COORDINATOR if it cannot
+confirm.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _INVALID_OFFSET = -1
 
 
 def _error_response(request: OffsetFetchRequest, error: ApiException) -> OffsetFetchResponse:
-    """Right for every version: each encodes the part that it has."""
+    """Fills the fields of every version: each version encodes its own."""
     return OffsetFetchResponse(
         error_code=error.code,
         topics=[
@@ -84,7 +85,7 @@ async def _answer_confirmed(
 def _answer(
     broker: Broker, request: OffsetFetchRequest, access: Access, unconfirmed: Set[str] = frozenset()
 ) -> OffsetFetchResponse:
-    """``unconfirmed``: groups that this broker may not coordinate any more."""
+    """``unconfirmed``: groups that this broker may no longer coordinate."""
     version = access.context.api_version
     if version >= _GROUPS_SINCE:
         return OffsetFetchResponse(
@@ -151,7 +152,7 @@ def _fetch_group(
 def _fetch_all(
     broker: Broker, group: OffsetFetchRequestGroup, require_stable: bool, access: Access, by_id: bool
 ) -> OffsetFetchResponseGroup:
-    """Topics that the caller may not describe are left out; so are, by id, those that are no more."""
+    """Omit topics that the caller may not describe and, if named by id, topics that were deleted."""
     fetched: OffsetFetchResponseGroup = broker.groups.coordinator.fetch_offsets(group, require_stable=require_stable)
     names = [topic.name for topic in fetched.topics]
     allowed = access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, names)

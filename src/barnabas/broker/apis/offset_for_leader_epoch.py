@@ -1,8 +1,8 @@
 """OffsetForLeaderEpoch: where a leader epoch ends in this leader's log, so that a reader can find where it diverged.
 
-The leader's own epoch ends where its log does, whether or not something was written in it. Followers of this version
-don't ask: Fetch tells them (version 12 on, which all brokers of a KRaft cluster speak). Consumers do, after each change
-of the leader (KIP-320).
+The leader's own epoch ends at its log end, even if it has written nothing in that epoch. Followers of this version
+do not send this request: Fetch reports the divergence (version 12 on, which all brokers of a KRaft cluster speak).
+Consumers send it after each change of the leader (KIP-320).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def handle_offset_for_leader_epoch(
                 if log.latest_epoch < partition.leader_epoch:
                     log.assign_epoch_start(
                         partition.leader_epoch
-                    )  # Nothing was written in it yet: it begins at the end.
+                    )  # The epoch has no records yet: it begins at the log end.
                 answer.leader_epoch, answer.end_offset = log.end_offset_for_epoch(wanted.leader_epoch)
             except ApiException as error:
                 answer.error_code = error.code

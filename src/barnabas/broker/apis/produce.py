@@ -1,7 +1,7 @@
-"""Produce: append one batch per partition as their leader. The answer waits for batches that take long to check, and
-with acks=all until every replica in sync has them, up to the request's time-out.
+"""Produce: append one batch per partition as its leader. The answer waits for batches that take long to check. With
+acks=all it also waits until every replica in sync has them, up to the request's time-out.
 
-Versions 3 to 13; from 13 on topics are named by id. With acks=0 there is no answer, and an error closes the
+Versions 3 to 13; from 13 on topics are named by id. A request with acks=0 has no response: an error closes the
 connection, which is how such a producer learns of it.
 """
 
@@ -103,7 +103,7 @@ def _has_transactional_records(request: ProduceRequest) -> bool:
 
 
 def _refuse_transaction(transactional_id: str | None, access: Access) -> NoReturn:
-    """All of the request. An id beside records that are in no transaction asks for no right."""
+    """Check the request as a whole. An id with records outside a transaction requires no permission."""
     if transactional_id is None:
         raise ApiException(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Transactional records need a transactional id."
@@ -114,7 +114,7 @@ def _refuse_transaction(transactional_id: str | None, access: Access) -> NoRetur
 
 
 class _Producing:
-    """One request on its way."""
+    """One request in progress."""
 
     __slots__ = (
         "access",
@@ -142,7 +142,7 @@ class _Producing:
         self.responses: list[TopicProduceResponse] = []
         self.waiting: deque[tuple[str, PartitionProduceResponse, Task[AppendInfo]]] = deque()
         self.uncommitted: list[tuple[str, PartitionProduceResponse, LeaderReplica, int]] = []
-        """Of acks=all: what must be replicated, up to which offset."""
+        """For acks=all: the partitions that must be replicated, and up to which offset."""
 
     def append_all(self) -> None:
         broker, version = self.broker, self.version
@@ -155,7 +155,8 @@ class _Producing:
                 answer = PartitionProduceResponse(index=data.index)
                 answers.append(answer)
                 if error is not None or name is None:
-                    # Not raised: it would know this frame, which knows it, and keep the request in memory.
+                    # Not raised: its traceback would reference this frame, which references it, and keep the request in
+                    # memory.
                     self._failed(name, answer, error or ApiException(ErrorCode.UNKNOWN_TOPIC_ID))
                     continue
                 try:
@@ -187,7 +188,7 @@ class _Producing:
                 except ApiException as failure:
                     self._failed(name, answer, failure)
                 finally:
-                    del task  # Its failure knows this frame, and so the whole request.
+                    del task  # Its exception references this frame, and so the whole request.
         finally:
             for _, _, left in self.waiting:
                 left.cancel()
@@ -209,7 +210,7 @@ class _Producing:
         errors = await wait_for_replicas(waits, self.request.timeout_ms)
         for (name, answer, _, _), error in zip(self.uncommitted, errors, strict=True):
             if error is not ErrorCode.NONE:
-                # The records are in the log: where is told all the same.
+                # The records are in the log: the answer has their offset even with an error.
                 answer.error_code = error
                 self.first_error = self.first_error or error
                 if self.version >= _LEADER_HINTS_SINCE:
@@ -227,7 +228,7 @@ class _Producing:
         self.first_error = self.first_error or failure.code
         _fill_failed(answer, failure)
         if failure.code is ErrorCode.NOT_ENOUGH_REPLICAS and name is not None:
-            # There is a log, and nothing wrong with the records.
+            # The log exists, and the records are valid.
             answer.error_message = None
             partition = self.broker.replicas.partitions.get(TopicPartition(name, answer.index))
             if partition is not None and partition.log_or_none is not None:
@@ -237,7 +238,7 @@ class _Producing:
 
 
 def _topic_error(access: Access, name: str | None, references: int, topic_id: Uuid | None) -> ApiException | None:
-    """A topic that was named by its id is called by its id: who may not write to it may not know its name either."""
+    """Name a topic as the request did: by id, since a caller that may not write to it may not learn its name."""
     if name is None:
         return ApiException(ErrorCode.UNKNOWN_TOPIC_ID)
     if not access.allows(ResourceType.TOPIC, AclOperation.WRITE, name, references=references):
@@ -249,7 +250,7 @@ def _topic_error(access: Access, name: str | None, references: int, topic_id: Uu
 
 
 def _checked(records: bytes | memoryview | None, version: int) -> bytes | memoryview:
-    """The records, if a request of this version may carry them."""
+    """Return the records, if a request of this version may carry them."""
     if records is None or len(records) < _HEADER_SIZE:
         raise ApiException(
             ErrorCode.INVALID_RECORD, f"Produce requests with version {version} must have exactly one record batch"
@@ -288,7 +289,7 @@ def _failed(index: int, error: ApiException) -> PartitionProduceResponse:
 def _hint_at_leader(
     broker: Broker, topic: str, answer: PartitionProduceResponse, code: ErrorCode, leaders: set[int]
 ) -> None:
-    """Tell the client who leads now (KIP-951)."""
+    """Name the current leader (KIP-951)."""
     if code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
         return
     registration = broker.metadata.partition(topic, answer.index)

@@ -1,4 +1,4 @@
-"""RenewDelegationToken: the client's channel is judged here; the controller decides."""
+"""RenewDelegationToken: this broker checks the client's channel; the controller decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SaslAuthenticate where nothing is to be authenticated: on a connection that needs no login, or has one.
+"""SaslAuthenticate on a connection that needs no authentication, or is authenticated already.
 
 The exchange itself takes place before requests are dispatched (``network.authentication``).
 """

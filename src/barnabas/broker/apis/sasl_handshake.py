@@ -1,4 +1,4 @@
-"""SaslHandshake where no handshake may be: on a connection that needs none, or is logged in.
+"""SaslHandshake on a connection that needs none, or is authenticated already.
 
 The handshake itself is part of the authentication, before requests are dispatched (``network.authentication``).
 """

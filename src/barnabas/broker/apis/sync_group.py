@@ -1,6 +1,6 @@
-"""SyncGroup: the leader brings the assignments of a generation, every member fetches its own.
+"""SyncGroup: the leader sends the assignments of a generation, every member receives its own.
 
-Version 3 adds static members; from version 5 on the member says which protocol it takes the generation to have.
+Version 3 adds static members; from version 5 on the member names the protocol that it expects of the generation.
 """
 
 from __future__ import annotations

@@ -1,1 +1,2 @@
-"""Partitions with several replicas: what a leader knows and decides. No I/O, no clock, no event loop."""
+"""Partitions with several replicas: the state and decisions of leaders and followers, without I/O, clock or event
+loop."""

@@ -1,4 +1,4 @@
-"""Who waits until the high watermark of a partition, or the log start of all its replicas, has passed an offset."""
+"""Waits until the high watermark of a partition, or the log start of all its replicas, has passed an offset."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["CommitWait", "CommitWaits", "settled"]
 
 
 class CommitWait:
-    """Told once, or never when it is cancelled before."""
+    """A callback that runs once, or never if it is cancelled before."""
 
     __slots__ = ("_on_done",)
 
@@ -31,7 +31,7 @@ class CommitWait:
 
 
 def settled(on_done: Callable[[ErrorCode], None], error: ErrorCode) -> CommitWait:
-    """There is nothing to wait for."""
+    """The wait of an append that is already decided."""
     wait = CommitWait(on_done)
     wait.done(error)
     return wait
@@ -51,12 +51,12 @@ class CommitWaits:
         return wait
 
     def reached(self, offset: int, error: ErrorCode = ErrorCode.NONE) -> None:
-        """Everybody who waits for no more than ``offset`` is told, in the order of the offsets."""
+        """Run all waits up to ``offset``, in the order of their offsets."""
         heap = self._heap
         while heap and heap[0][0] <= offset:
             heappop(heap)[2].done(error)
 
     def fail(self, error: ErrorCode) -> None:
         waiting, self._heap = self._heap, []
-        for _, _, wait in sorted(waiting, key=lambda each: each[:2]):
+        for _, _, wait in sorted(waiting, key=lambda entry: entry[:2]):
             wait.done(error)

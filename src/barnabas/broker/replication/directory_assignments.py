@@ -1,8 +1,8 @@
-"""What the controller has to be told about the log directories of this broker's replicas (AssignReplicasToDirs).
+"""The log directories of this broker's replicas that have to be reported to the controller (AssignReplicasToDirs).
 
-The controller chooses the directory of a replica on a broker with one, and learns it from a broker with several. The
-last wish for a replica counts: one that comes while an older one is on its way is sent after it. One request is on its
-way at a time; what it does not bring about is tried again for as long as the replica is here.
+The controller chooses the directory of a replica on a broker with one directory, and learns it from a broker with
+several. The last assignment of a replica counts: if an older one is in flight, the new one is sent after it. One
+request is in flight at a time; an assignment that fails is retried for as long as the replica is on this broker.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.common.uuid import Uuid
 __all__ = ["Assignment", "DirectoryAssignments", "ReplicaKey"]
 
 ASSIGNMENTS_MAX = 2250
-"""In one request, as Kafka's brokers: it fits into the controller's limit of a batch."""
+"""Replicas of one request, as in Kafka's brokers: their records fit into one batch of the controller."""
 
 ReplicaKey = tuple[Uuid, int]
 """Topic id and partition."""
@@ -38,32 +38,32 @@ class DirectoryAssignments:
 
     @property
     def is_due(self) -> bool:
-        """Whether a request may go out now."""
+        """Whether a request may be sent now."""
         return bool(self._waiting) and not self._sent
 
     def want(self, key: ReplicaKey, directory_id: Uuid) -> None:
-        """The replica is in this directory, or will be as soon as the controller knows it."""
+        """Report that the replica is in this directory, or moves there once the controller knows it."""
         if self._sent.get(key) == directory_id:
             self._waiting.pop(key, None)
         else:
             self._waiting[key] = directory_id
 
     def withdraw(self, key: ReplicaKey) -> None:
-        """The replica is not here any more, or the controller knows where it is."""
+        """Drop the report: the replica was removed, or the controller knows its directory."""
         self._waiting.pop(key, None)
         self._sent.pop(key, None)
 
     def next_request(self) -> dict[ReplicaKey, Uuid]:
-        """What to send now; ``handle_answer`` or ``handle_failure`` must follow."""
+        """Return the assignments to send; ``handle_answer`` or ``handle_failure`` must follow."""
         self._sent = dict(islice(self._waiting.items(), ASSIGNMENTS_MAX))
         for key in self._sent:
             del self._waiting[key]
         return dict(self._sent)
 
     def handle_answer(self, errors: Mapping[ReplicaKey, ErrorCode]) -> list[Assignment]:
-        """What the controller has taken and nobody has changed his mind about; the rest waits for its next turn.
+        """Return the assignments that the controller accepted and that are still wanted; the rest is sent again.
 
-        A replica without an answer was not taken.
+        A replica without a result was not accepted.
         """
         taken = []
         for key, directory_id in self._end_request().items():
@@ -74,7 +74,7 @@ class DirectoryAssignments:
         return taken
 
     def handle_failure(self) -> None:
-        """There was no answer, or it was an error for all of it."""
+        """The request failed as a whole, or had no answer."""
         for key, directory_id in self._end_request().items():
             self._waiting.setdefault(key, directory_id)
 

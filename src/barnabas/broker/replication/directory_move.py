@@ -1,13 +1,13 @@
-"""One replica that moves to another log directory of its broker, from the request to the end.
+"""One replica that moves to another log directory of its broker, from the request to its completion.
 
-COPYING: the future log follows the current one. Once it has caught up it is made durable (FLUSHING), and the controller
-is told where the replica is about to be (ASSIGNING): after a crash it has to know which of the two logs counts. When it
-has taken that (COMPLETING), the future log replaces the current one as soon as it holds all of it.
+COPYING: the future log follows the current one. Once it has caught up it is made durable (FLUSHING), and the target
+directory is reported to the controller (ASSIGNING), which decides after a crash which of the two logs counts. Once the
+controller has accepted it (COMPLETING), the future log replaces the current one as soon as it has all records.
 
     COPYING -> FLUSHING -> ASSIGNING -> COMPLETING -> over
 
-A move may be given up in each of them. From ASSIGNING on the controller may believe that it is over: it is told anew
-where the replica is.
+A move may be cancelled in each stage. From ASSIGNING on the controller may have completed it, so the replica's
+directory is reported again.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class DirectoryMove:
 
     @property
     def may_be_known(self) -> bool:
-        """Whether the controller may have been told that the move is over."""
+        """Whether the new directory may have been reported to the controller."""
         return self.stage in (MoveStage.ASSIGNING, MoveStage.COMPLETING)
 
     def caught_up(self) -> bool:
-        """The future log holds all of the current one. True if it is to be made durable now."""
+        """The future log has caught up with the current one. True if it is to be made durable now."""
         if self.stage is not MoveStage.COPYING:
             return False
         self.stage = MoveStage.FLUSHING
@@ -57,7 +57,7 @@ class DirectoryMove:
             self.stage = MoveStage.ASSIGNING if is_assignment_needed else MoveStage.COMPLETING
 
     def assigned(self, directory_id: Uuid) -> None:
-        """The controller says that the replica is in this directory."""
+        """The controller has assigned the replica to this directory."""
         if directory_id == self.target_id and self.stage is not MoveStage.FLUSHING:
-            # Also while copying: a node that was killed goes on where it was.
+            # Also while copying: a node that was killed continues in an earlier stage.
             self.stage = MoveStage.COMPLETING

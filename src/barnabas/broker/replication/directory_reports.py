@@ -1,7 +1,7 @@
-"""What heartbeats say about this broker's log directories: which ones failed, and which get no new replicas.
+"""The log directories that heartbeats report: those that failed, and those that are cordoned.
 
-A directory that failed is named in every heartbeat until the broker stops. As long as the controller has not heard of
-it, it takes this broker for the leader of partitions that nobody can use.
+Every heartbeat until the broker stops names a failed directory. Until the controller has received it, this broker
+stays leader of partitions that cannot be used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class DirectoryReports:
     def __init__(self) -> None:
         self._offline: dict[Uuid, bool] = {}
         self.cordoned: Sequence[Uuid] | None = None
-        """None while the controllers don't know of cordoned directories."""
+        """None while the controllers do not support cordoned directories."""
 
     @property
     def offline(self) -> list[Uuid]:

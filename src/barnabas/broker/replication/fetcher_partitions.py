@@ -1,7 +1,7 @@
-"""The partitions of one fetcher: where each is, and what of that the leader has not been told yet.
+"""The partitions of one fetcher: their positions, and the changes that the leader has not received yet.
 
-What the leader knows of us is kept as it is kept there (KIP-227): a request names only partitions that are new, changed
-or given up since the request before, so that a round costs what has changed and not what is followed.
+The fetch session is kept here as the leader keeps it (KIP-227). A request names only partitions that are new, changed
+or removed since the request before, so that a round costs what has changed and not what is followed.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class PartitionKey(NamedTuple):
 class PartitionState(Enum):
     FETCHING = auto()
     LOCATING_END = auto()
-    """The leader has nothing at our offset: we ask where its log ends."""
+    """The leader's log ends before our offset: we request where it ends."""
     LOCATING_START = auto()
-    """Its log goes on behind ours: we ask where it starts."""
+    """The leader's log starts after our offset: we request where it starts."""
     DELAYED = auto()
-    """Something went wrong; fetched again at ``due_ms``."""
+    """An error occurred; fetched again at ``due_ms``."""
 
 
 class FetchedPartition:
-    """One partition under one leader epoch. ``sent_offset`` is where the leader thinks that we are."""
+    """One partition under one leader epoch. ``sent_offset`` is our offset as the leader knows it."""
 
     __slots__ = (
         "due_ms",
@@ -60,18 +60,18 @@ class FetchedPartition:
         self.last_fetched_epoch = replica.latest_epoch
         self.state = PartitionState.FETCHING
         self.lag: int | None = None
-        """How many records the leader had committed beyond ours when it last told; None before."""
+        """The records that the leader had committed beyond ours at its last answer; None before."""
         self.due_ms = 0
         self.error_count = 0
-        """Errors since the last answer without one."""
+        """The number of errors since the last successful answer."""
         self.is_known = False
-        """Whether the leader has it in our session."""
+        """Whether the leader has the partition in our session."""
         self.sent_offset = -1
         self.sent_log_start_offset = -1
 
 
 class FetcherPartitions:
-    """In the order in which a full request names them: those that gave something go to the end."""
+    """In the order of a full request: partitions with new data go to the end."""
 
     def __init__(self) -> None:
         self._by_name: dict[TopicPartition, FetchedPartition] = {}
@@ -101,7 +101,7 @@ class FetcherPartitions:
         return bool(self._of_state[state])
 
     def add(self, partition: FetchedPartition) -> None:
-        """In the place of what was there for the same partition."""
+        """Add a partition, in place of an earlier entry for it."""
         name = partition.replica.topic_partition
         self.remove(name)
         self._by_name[name] = self._by_key[partition.key] = partition
@@ -128,38 +128,38 @@ class FetcherPartitions:
             self._untell(partition)
 
     def changed(self, partition: FetchedPartition) -> None:
-        """It is at another offset now."""
+        """Record that the partition is at another offset."""
         if partition.state is PartitionState.FETCHING:
             self._tell(partition)
 
     def served(self, partition: FetchedPartition) -> None:
-        """It gave something: others come first in the next full request."""
+        """Move a partition with new data to the end of the next full request."""
         self._by_key[partition.key] = self._by_key.pop(partition.key)
 
     def take_changes(self, *, is_full: bool) -> tuple[list[FetchedPartition], list[PartitionKey]]:
-        """What the next request names and what it gives up; the leader knows all of it afterwards."""
+        """Return the partitions that the next request names and forgets; afterwards the leader knows all of them."""
         if is_full:
-            named = [each for each in self if each.state is PartitionState.FETCHING]
+            named = [partition for partition in self if partition.state is PartitionState.FETCHING]
             forgotten: list[PartitionKey] = []
         else:
             named = list(self._changed.values())
             forgotten = list(self._forgotten)
         self._changed.clear()
         self._forgotten.clear()
-        for each in named:
-            each.is_known = True
-            each.sent_offset = each.fetch_offset
-            each.sent_log_start_offset = each.replica.log_start_offset
+        for partition in named:
+            partition.is_known = True
+            partition.sent_offset = partition.fetch_offset
+            partition.sent_log_start_offset = partition.replica.log_start_offset
         return named, forgotten
 
     def forget_session(self) -> None:
-        """The leader knows nothing of us any more."""
+        """Note that the leader has lost our session."""
         self._forgotten.clear()
-        for each in self:
-            each.is_known = False
+        for partition in self:
+            partition.is_known = False
 
     def _tell(self, partition: FetchedPartition) -> None:
-        # The leader may still have what was there before: it is told anew, and not told to forget.
+        # The leader may still have the earlier entry: the request names the partition again, and does not forget it.
         self._forgotten.pop(partition.key, None)
         self._changed[partition.key] = partition
 

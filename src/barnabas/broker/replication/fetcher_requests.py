@@ -18,17 +18,17 @@ __all__ = ["forgotten_topics", "topics_to_fetch", "topics_to_locate"]
 
 def topics_to_fetch(partitions: Iterable[FetchedPartition], max_bytes: int) -> list[FetchTopic]:
     topics: dict[Uuid, FetchTopic] = {}
-    for each in partitions:
-        topic = topics.get(each.key.topic_id)
+    for partition in partitions:
+        topic = topics.get(partition.key.topic_id)
         if topic is None:
-            topic = topics[each.key.topic_id] = FetchTopic(topic_id=each.key.topic_id)
+            topic = topics[partition.key.topic_id] = FetchTopic(topic_id=partition.key.topic_id)
         topic.partitions.append(
             FetchPartition(
-                partition=each.key.partition,
-                current_leader_epoch=each.leader_epoch,
-                fetch_offset=each.fetch_offset,
-                last_fetched_epoch=each.last_fetched_epoch,
-                log_start_offset=each.sent_log_start_offset,
+                partition=partition.key.partition,
+                current_leader_epoch=partition.leader_epoch,
+                fetch_offset=partition.fetch_offset,
+                last_fetched_epoch=partition.last_fetched_epoch,
+                log_start_offset=partition.sent_log_start_offset,
                 partition_max_bytes=max_bytes,
             )
         )
@@ -47,12 +47,14 @@ def forgotten_topics(keys: Iterable[PartitionKey]) -> list[ForgottenTopic]:
 
 def topics_to_locate(partitions: Iterable[FetchedPartition], timestamp: int) -> list[ListOffsetsTopic]:
     topics: dict[str, ListOffsetsTopic] = {}
-    for each in partitions:
-        name, number = each.replica.topic_partition
+    for partition in partitions:
+        name, number = partition.replica.topic_partition
         topic = topics.get(name)
         if topic is None:
             topic = topics[name] = ListOffsetsTopic(name=name)
         topic.partitions.append(
-            ListOffsetsPartition(partition_index=number, current_leader_epoch=each.leader_epoch, timestamp=timestamp)
+            ListOffsetsPartition(
+                partition_index=number, current_leader_epoch=partition.leader_epoch, timestamp=timestamp
+            )
         )
     return list(topics.values())

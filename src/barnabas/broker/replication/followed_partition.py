@@ -1,6 +1,6 @@
 """A partition of this broker as its fetcher sees it: implements ``FollowerReplica`` on the partition's log.
 
-A partition that was never written to has no log yet, and gets none before there is something to put into it.
+A partition that was never written to has no log; its log is created with the first batch.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["FollowedPartition", "FollowerLogs"]
 
 
 class FollowerLogs(NamedTuple):
-    """What all followed partitions of a broker need."""
+    """The parts that all followed partitions of a broker share."""
 
     clock: Clock
     report_failure: Callable[[PartitionLog, Exception], object]
-    """To be told of a disk that fails, before the error goes up."""
+    """Called with a disk error, before it is raised."""
     on_truncated: Callable[[PartitionLog], None]
-    """To be told that a log ends earlier than what is written down of it."""
+    """Called when a log was truncated below its checkpoints."""
 
 
 class FollowedPartition:
@@ -43,7 +43,7 @@ class FollowedPartition:
         self._partition = partition
         self._logs = logs
         self._hidden_bytes = 0
-        """Appended since the high watermark moved last."""
+        """Bytes appended since the high watermark moved."""
 
     @property
     def log_start_offset(self) -> int:

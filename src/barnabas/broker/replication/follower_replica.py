@@ -1,4 +1,4 @@
-"""What a fetcher needs of a partition that it copies: a port, so that it runs on any kind of log."""
+"""The port to a partition that a fetcher copies, so that the fetcher runs on any kind of log."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["FollowerReplica"]
 
 
 class FollowerReplica(Protocol):
-    """Its log, under one leader and leader epoch. What writes raises ApiException for bad data, OSError or StorageError
-    for a bad disk."""
+    """A follower's log under one leader and leader epoch. Writes raise ApiException for bad data, OSError or
+    StorageError for a failed disk."""
 
     @property
     def topic_partition(self) -> TopicPartition: ...
@@ -37,15 +37,15 @@ class FollowerReplica(Protocol):
         ...
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """(the greatest epoch up to ``epoch`` that is known, the offset after its last record), or (-1, -1)."""
+        """Return the greatest known epoch up to ``epoch`` and the offset after its last record, or (-1, -1)."""
         ...
 
     def append(self, records: Buffer, leader_epoch: int) -> int:
-        """Write the whole batches of these bytes, which begin at the log's end; return how many bytes they are."""
+        """Write the whole batches of these bytes, which begin at the log's end; return their size."""
         ...
 
     def follow_offsets(self, *, high_watermark: int, log_start_offset: int) -> None:
-        """Take over the leader's, as far as the own log reaches; neither goes back. -1: not told."""
+        """Apply the leader's offsets, as far as this log reaches; neither decreases. -1: unknown."""
         ...
 
     def truncate_to(self, offset: int) -> None: ...

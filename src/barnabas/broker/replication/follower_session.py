@@ -1,8 +1,8 @@
-"""Our fetch session with a leader (KIP-227), as a follower keeps it: which id and epoch the next request has.
+"""A follower's fetch session with a leader (KIP-227): the id and epoch of its next request.
 
-A full request (epoch 0) names every partition and opens a session. The leader gives it an id, or none if it has no
-room: the next request is full again then. Epochs count the requests in the session; whatever goes wrong ends it. A
-full request of epoch -1 asks for no session.
+A full request (epoch 0) names every partition and opens a session. The leader assigns an id to it, or none if its cache
+is full: then the next request is full again. Epochs count the requests in the session; every error ends it. A full
+request of epoch -1 requests no session.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FollowerSession:
         return self.epoch == self._first_epoch
 
     def answered(self, session_id: int) -> None:
-        """A request without an error for all of it came back."""
+        """Handle an answer without a top-level error."""
         if session_id == _NO_SESSION:
             self.id, self.epoch = _NO_SESSION, self._first_epoch
         elif self.is_full:
@@ -40,11 +40,11 @@ class FollowerSession:
             self.epoch = 1 if self.epoch == _EPOCH_MAX else self.epoch + 1
 
     def refused(self, error: ErrorCode) -> None:
-        """The answer was this error for all of it: begin anew, and have the leader close what there may be."""
+        """Handle a top-level error: start a new session, and have the leader close the old one."""
         if error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self.id = _NO_SESSION
         self.epoch = self._first_epoch
 
     def lost(self) -> None:
-        """No answer came, or one that nobody can make sense of: the leader may have counted the request or not."""
+        """Handle a lost or malformed answer: the leader may have counted the request or not."""
         self.epoch = self._first_epoch

@@ -1,7 +1,7 @@
-"""Proposals of other ISRs on their way to the controller: one request at a time, with all that has gathered.
+"""ISR changes proposed to the controller: one request at a time, with all waiting proposals.
 
-A proposal is dropped when its partition does not wait for it any more. What the controller leaves without an answer
-goes again, as does everything when the request as a whole fails.
+A proposal is dropped when its partition does not wait for it any more. A proposal that the controller does not answer
+is sent again, and so are all proposals when the request fails as a whole.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class IsrChanges:
         return len(self._waiting) + len(self._sent)
 
     def submit(self, leader: LeaderReplica, proposal: IsrProposal) -> None:
-        """Takes the place of an older proposal of the same partition that was not sent yet."""
+        """Add a proposal, in place of an older one of the same partition that was not sent yet."""
         self._waiting[leader.partition.topic_id, leader.topic_partition.partition] = (leader, proposal)
 
     def next_request(self, broker_id: int, broker_epoch: int, version: int = 3) -> AlterPartitionRequest | None:
-        """None while a request is under way, or when there is nothing to ask."""
+        """Return the proposals to send; None while a request is in flight, or if no proposal waits."""
         if self._sent:
             return None
         self._sent = {key: item for key, item in self._waiting.items() if item[0].is_waiting_for(item[1])}
@@ -60,7 +60,7 @@ class IsrChanges:
         return AlterPartitionRequest(broker_id=broker_id, broker_epoch=broker_epoch, topics=list(topics.values()))
 
     def asked(self) -> str:
-        """What the request under way asks for, in words; of thousands the first few."""
+        """Describe the proposals in flight; of thousands only the first few."""
         some = [
             f"{leader.topic_partition} {list(proposal.members)}"
             for leader, proposal in islice(self._sent.values(), _TOLD_AT_ONCE)
@@ -69,7 +69,7 @@ class IsrChanges:
         return ", ".join(some) + (f" and {more} more" if more else "")
 
     def answered(self, response: AlterPartitionResponse, now_ms: int) -> ErrorCode:
-        """Hand out what the controller says. Returns the error of the request as a whole: then all goes again."""
+        """Deliver the controller's answers. Returns the top-level error, after which all proposals are sent again."""
         error = _error_code(response.error_code)
         if error is not ErrorCode.NONE:
             self.failed()
@@ -93,7 +93,7 @@ class IsrChanges:
         return ErrorCode.NONE
 
     def failed(self) -> None:
-        """There was no answer, or one that says nothing of the partitions."""
+        """The request had no answer, or one without the partitions."""
         self._waiting = {**self._sent, **self._waiting}
         self._sent = {}
 

@@ -1,7 +1,8 @@
-"""The leader's replica of a partition that has others: what follows from an append, a fetch of a follower, an answer.
+"""The leader's replica of a partition that has others: applies appends, followers' fetches and the controller's
+answers.
 
-It moves the high watermark and tells those who wait for it; proposals of another ISR go to ``submit``, and come back
-through ``isr_changed`` or ``isr_refused``. One object lives as long as this broker leads without a break, over leader
+It moves the high watermark and runs the waits for it. Proposals of another ISR go to ``submit``, and return through
+``isr_changed`` or ``isr_refused``. One object lives while this broker leads without a break, over several leader
 epochs; ``end`` is its last call.
 """
 
@@ -46,7 +47,7 @@ class ReplicatedLog(Protocol):
 
 
 class LedPartition(Protocol):
-    """What is needed of the partition. Without a log there is nothing in it yet."""
+    """The port to the partition. A partition without a log is empty."""
 
     topic_partition: TopicPartition
     topic_id: Uuid
@@ -56,24 +57,24 @@ class LedPartition(Protocol):
     def log_or_none(self) -> ReplicatedLog | None: ...
 
     def notify(self, appended_bytes: int) -> None:
-        """That many bytes are committed now; 0: the state is another."""
+        """Called with the number of bytes committed; 0: the state changed."""
         ...
 
 
 class FollowerWatcher(Protocol):
     def partition_changed(self, appended_bytes: int | None) -> None:
-        """Bytes were appended; 0: wait no longer, as when the leadership is over; None: there is something to tell."""
+        """Called with the number of bytes appended; 0: stop waiting, the leadership ended; None: answer now."""
         ...
 
 
 class IsrStats:
-    """Counters of a broker."""
+    """ISR counters of a broker."""
 
     __slots__ = ("bytes_out", "expands", "failed_updates", "shrinks")
 
     def __init__(self) -> None:
         self.bytes_out = 0
-        """Of records, to followers."""
+        """Limits the records sent to followers."""
         self.expands = 0
         self.shrinks = 0
         self.failed_updates = 0
@@ -112,11 +113,11 @@ class LeaderReplica:
         self.is_over = False
         self._ended_by = ErrorCode.NONE
         self.on_high_watermark: Callable[[int], None] | None = None
-        """For one who has state of its own in the partition."""
+        """Return the leadership state, for components with their own state in the partition."""
         self._submit = submit
         self._stats = stats
         self._appended: deque[tuple[int, int]] | None = None
-        """(log end, bytes) of each append that is not committed yet."""
+        """Log end and bytes of each uncommitted append."""
         self._waits: CommitWaits | None = None
         self._delete_waits: CommitWaits | None = None
         self._watchers: dict[FollowerWatcher, None] = {}
@@ -135,7 +136,7 @@ class LeaderReplica:
 
     @property
     def is_catching_up(self) -> bool:
-        """Whether records of leaders before this one may be committed that are not known to be."""
+        """Whether records of earlier leaders may be committed beyond the high watermark."""
         return self.leadership.epoch_start_offset > self.high_watermark
 
     # Following the metadata log
@@ -158,11 +159,11 @@ class LeaderReplica:
             log.assign_epoch_start(self.leadership.leader_epoch)
 
     def opened(self, log: ReplicatedLog) -> None:
-        """The partition has a log from now on."""
+        """Called when the partition's log was created."""
         log.assign_epoch_start(self.leadership.leader_epoch)
 
     def end(self, error: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        """Another broker leads, or the partition is gone: nobody waits any more."""
+        """Another broker leads, or the partition was deleted: all waits end."""
         self.is_over = True
         self._ended_by = error
         self.on_high_watermark = None
@@ -175,19 +176,19 @@ class LeaderReplica:
     # Appends
 
     def check_is_known(self) -> None:
-        """Raise NOT_LEADER_OR_FOLLOWER until the metadata has this process, as it registered.
+        """Raise NOT_LEADER_OR_FOLLOWER until the metadata has this process's registration.
 
-        Before, this is the leadership of the process before. It may have lost records with the power that followers
-        have, and another broker may lead.
+        Before, the leadership is that of the earlier process. That process may have lost records in a power failure
+        that followers have, and another broker may lead.
         """
         if not self.leadership.context.is_known:
-            raise ApiException(ErrorCode.NOT_LEADER_OR_FOLLOWER, "This broker's registration is not known here yet.")
+            raise ApiException(ErrorCode.NOT_LEADER_OR_FOLLOWER, "This broker has not received its registration yet.")
 
     def about_to_append(self, leader_end_offset: int) -> None:
         self.leadership.leader_appends(leader_end_offset)
 
     def appended(self, size: int, now_ms: int) -> None:
-        """The log has grown by one batch of so many bytes."""
+        """Handle an append: the log has grown by one batch of so many bytes."""
         if self._appended is None:
             self._appended = deque()
         self._appended.append((self.log_end_offset, size))
@@ -196,8 +197,8 @@ class LeaderReplica:
             self.maybe_advance(now_ms)
 
     def wait_for(self, offset: int, on_done: Callable[[ErrorCode], None]) -> CommitWait:
-        """``on_done`` with NONE or NOT_ENOUGH_REPLICAS_AFTER_APPEND once the high watermark is there, or with the
-        reason why it will not be. May be called from inside.
+        """Call ``on_done`` with NONE or NOT_ENOUGH_REPLICAS_AFTER_APPEND once the high watermark has passed the offset,
+        or with the error. The call may happen before this method returns.
         """
         if self.is_over:
             return settled(on_done, self._ended_by)
@@ -208,13 +209,13 @@ class LeaderReplica:
         return self._waits.add(offset, on_done)
 
     def error_of_commit(self) -> ErrorCode:
-        """For records that the high watermark has passed: too few replicas may have them."""
+        """Return NOT_ENOUGH_REPLICAS_AFTER_APPEND if too few replicas may have the committed records."""
         if len(self.leadership.maximal_isr) < self.required_in_sync():
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return ErrorCode.NONE
 
     def required_in_sync(self) -> int:
-        """``min.insync.replicas``, as far as there are replicas; of a partition without a log nothing is asked."""
+        """Return ``min.insync.replicas``, at most the number of replicas; a partition without a log needs none."""
         log = self.partition.log_or_none
         return 0 if log is None else self.leadership.required_in_sync(log.config.min_insync_replicas)
 
@@ -243,7 +244,7 @@ class LeaderReplica:
     # Followers
 
     def follower(self, replica_id: int, current_leader_epoch: int) -> ReplicaState:
-        """Raises ApiException for a broker that is no replica."""
+        """Raises ApiException if the broker does not have a replica."""
         return self.leadership.follower(replica_id, current_leader_epoch)
 
     def follower_fetched(
@@ -256,7 +257,7 @@ class LeaderReplica:
         now_ms: int,
         contact: FollowerContact | None = None,
     ) -> None:
-        """The follower has everything below ``log_end_offset``. Raises ApiException for a process of the past."""
+        """The follower has everything below ``log_end_offset``. Raises ApiException for a process that was replaced."""
         moved = self.leadership.fetched(
             replica,
             log_end_offset=log_end_offset,
@@ -267,7 +268,7 @@ class LeaderReplica:
             contact=contact,
         )
         if contact is None:
-            # A session of the follower may have named the partition before: its next request speaks for it again.
+            # The partition may have left a session of the follower: its next request speaks for the partition again.
             for watcher in self._watchers:
                 watcher.partition_changed(None)
         if replica.broker_id not in self.leadership.isr:
@@ -283,7 +284,7 @@ class LeaderReplica:
         return self.leadership.low_watermark(0 if log is None else log.log_start_offset)
 
     def wait_for_low_watermark(self, offset: int, on_done: Callable[[ErrorCode], None]) -> CommitWait:
-        """Until every live replica's log starts there."""
+        """Wait until every live replica's log starts there."""
         if self.is_over:
             return settled(on_done, self._ended_by)
         if self.low_watermark >= offset:
@@ -300,7 +301,7 @@ class LeaderReplica:
             self._submit(self, proposal)
 
     def check_isr(self, now_ms: int) -> None:
-        """Let go who is behind for too long, and take in who has waited for no more than the controller's leave."""
+        """Propose to remove followers that lag too long, and to add those that only wait for the controller."""
         proposal = self.leadership.propose_to_shrink(self.log_end_offset, now_ms)
         if proposal is not None:
             self._submit(self, proposal)
@@ -308,15 +309,16 @@ class LeaderReplica:
         self.retry_expansion()
 
     def look_again(self, now_ms: int) -> None:
-        """Time has passed, or brokers have changed. Who was about to join may not be waited for any more."""
+        """Recompute the high watermark: time has passed or brokers changed, so fewer joining followers may count."""
         if self.log_end_offset > self.high_watermark:
             self.maybe_advance(now_ms)
         self.retry_expansion()
 
     def retry_expansion(self) -> None:
-        """Take in who could not join when it fetched this partition last, and has spoken of it since.
+        """Propose a follower that could not join at its last fetch of this partition, and has confirmed its state
+        since.
 
-        What was said before the ISR became what it is does not count: the controller may know more of the replica.
+        A fetch before the last change of the ISR does not count: the controller may know more of the replica.
         """
         leadership = self.leadership
         if leadership.proposal is None and leadership.is_incomplete:
@@ -325,7 +327,7 @@ class LeaderReplica:
                     self.maybe_expand(replica)
 
     def isr_changed(self, proposal: IsrProposal, state: CommittedState, now_ms: int) -> None:
-        """The controller's answer to a proposal."""
+        """Apply the controller's answer to a proposal."""
         if self.is_over or not self.leadership.accepted(proposal, state, now_ms):
             return
         if proposal.kind is ProposalKind.EXPAND:
@@ -345,12 +347,12 @@ class LeaderReplica:
         return not self.is_over and self.leadership.proposal is proposal
 
     def _isr_is_known(self, now_ms: int) -> None:
-        """Another ISR may let the high watermark go on."""
+        """Move the high watermark if the new ISR allows it."""
         self.partition.isr_count = len(self.leadership.isr)
         self.maybe_advance(now_ms)
         self.retry_expansion()
 
-    # Who waits for data as a follower
+    # Followers that wait for data
 
     def add_watcher(self, watcher: FollowerWatcher) -> None:
         self._watchers[watcher] = None
@@ -368,7 +370,7 @@ class LeaderReplica:
             self._listeners.pop(listener, None)
 
     def call_followers(self) -> None:
-        """Answer fetches that wait for data, so that their followers come back at once."""
+        """Answer fetches that wait for data, so that their followers fetch again at once."""
         self._tell_followers(0)
 
     def log_start_moved(self) -> None:

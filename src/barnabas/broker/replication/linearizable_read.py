@@ -1,13 +1,13 @@
-"""A read of state that a partition's leader keeps: may it be answered, or can another broker have led meanwhile?
+"""Decides whether a read of a leader's state may be answered, or another broker may lead instead.
 
-It may once one of these holds for each partition that is read:
+It may be answered once one of these holds for each partition that is read:
 
 * the session lease of this broker holds (``session_lease``);
-* every other broker that could have been elected has fetched from here since the read came (``read_rounds``). Those are
-  the maximal ISR and the eligible leader replicas. One of them at least would know of the new leader before that one
-  serves; with none of them only an unclean election can lead to another leader.
+* every other broker that could have been elected has fetched from here since the read arrived (``read_rounds``). Those
+are the maximal ISR and the eligible leader replicas. At least one of them would know the new leader before that one
+serves; otherwise only an unclean election can lead to another leader.
 
-It is refused when the leadership ends or another leader epoch begins, and after its time.
+The read is refused when the leadership ends, when another leader epoch begins, or after its time limit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["LeadershipRead"]
 
 
 class LeadershipRead:
-    """One request, of partitions that are led here when it comes."""
+    """One request, for partitions that this broker leads when it arrives."""
 
     __slots__ = ("_deadline_s", "_doubtful", "_round", "refused")
 
@@ -34,7 +34,7 @@ class LeadershipRead:
         self.refused: set[int] = set()
 
     def is_decided(self, now_s: float, lease_until_s: float) -> bool:
-        """Look at what is left; true when each partition is confirmed or ``refused``."""
+        """Check the remaining partitions; true when each partition is confirmed or ``refused``."""
         for partition, (leader, leader_epoch) in tuple(self._doubtful.items()):
             if leader.is_over or leader.leadership.leader_epoch != leader_epoch:
                 self.refused.add(partition)
@@ -46,6 +46,6 @@ class LeadershipRead:
         return not self._doubtful
 
     def give_up(self) -> None:
-        """Refuse what is left."""
+        """Refuse the remaining partitions."""
         self.refused.update(self._doubtful)
         self._doubtful.clear()

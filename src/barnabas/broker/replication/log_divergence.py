@@ -1,4 +1,4 @@
-"""Where a follower's log stops being its leader's: the offset to cut it at (KIP-101, KIP-279)."""
+"""Finds where a follower's log diverges from its leader's: the offset to truncate it to (KIP-101, KIP-279)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["truncation_offset"]
 
 
 def truncation_offset(own: EpochLog, epoch: int, end_offset: int) -> int:
-    """The leader says: the greatest of its epochs up to our last one is ``epoch``, and ends at ``end_offset``.
+    """Return the offset to truncate to, for a leader whose greatest epoch up to our last one is ``epoch``.
 
-    Where we know that epoch, both logs agree up to the earlier of both ends. Where we don't, they can't agree beyond
-    the end of the epoch before it that we know; the leader is asked again from there.
+    That epoch ends at ``end_offset`` there. If our log has that epoch, both logs agree up to the earlier end. If not,
+    they cannot agree beyond the end of our epoch before it; the leader is asked again from there.
     """
     end = own.log_end_offset
     if end_offset < 0:

@@ -1,12 +1,12 @@
-"""What a partition's leader decides: its high watermark, and who is in sync.
+"""Decides a partition leader's high watermark and ISR.
 
-The high watermark is the least log end of the maximal ISR: the committed ISR, and who is proposed to join it. A
-proposal may be committed before the leader hears of it, so a record counts as committed only when everybody has it who
-could be elected then. Who has caught up and is about to join is waited for too, or it could never get in while records
-come.
+The high watermark is the least log end of the maximal ISR: the committed ISR, and replicas proposed to join it. A
+proposal may be committed before the leader learns of it, so a record counts as committed only when every replica that
+could be elected then has it. A caught-up replica that is about to join is waited for too; otherwise it could never join
+while records arrive.
 
-One proposal is under way at a time. It ends with the controller's answer or with a newer state from the metadata log,
-whichever comes first; what either says holds only if it is not older than what is known.
+One proposal is in flight at a time. It ends with the controller's answer or with a newer state from the metadata log,
+whichever comes first; either counts only if it is not older than the known state.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["CommittedState", "IsrProposal", "LeadershipContext", "PartitionLeadership", "ProposalKind"]
 
 _UNDO = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
-"""The controller changed nothing and will not: the committed ISR holds, and another proposal may be made."""
+"""The controller refused for good: the committed ISR holds, and another proposal may be made."""
 _WAIT_FOR_THE_LOG = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -40,11 +40,11 @@ _WAIT_FOR_THE_LOG = frozenset(
         ErrorCode.NEW_LEADER_ELECTED,
     }
 )
-"""The controller knows something that the metadata log will tell."""
+"""The controller knows a newer state, which the metadata log will deliver."""
 
 
 class LeadershipContext:
-    """What all partitions that a broker leads have in common. ``cluster`` and the limit change while it runs."""
+    """State shared by all partitions that a broker leads. ``cluster`` and the limit change while it runs."""
 
     __slots__ = ("broker_epoch", "broker_id", "cluster", "replica_lag_time_max_ms")
 
@@ -63,17 +63,17 @@ class LeadershipContext:
 
     @property
     def is_known(self) -> bool:
-        """Whether the metadata has come as far as the registration of this very process.
+        """Whether the metadata has reached the registration of this process.
 
-        A broker that starts reads what it led before, and with whom in sync; others may have led since.
+        A broker that starts replays its earlier leaderships and their ISRs; others may have led since.
         """
         broker = self.cluster.broker(self.broker_id)
         return broker is not None and broker.epoch == self.broker_epoch()
 
     def may_join(self, replica: ReplicaState, registration: PartitionRegistration) -> bool:
-        """Whether it is active, its disk too, and the process that fetches is the one that is registered.
+        """Whether the broker and its log directory are active, and the fetching process is the registered one.
 
-        What a replica had fetched when its log directory failed is not there any more.
+        The records that a replica had fetched are lost when its log directory fails.
         """
         broker = self.cluster.broker(replica.broker_id)
         return (
@@ -84,7 +84,7 @@ class LeadershipContext:
         )
 
     def check_is_current(self, replica_id: int, broker_epoch: int) -> None:
-        """Raise NOT_LEADER_OR_FOLLOWER for a process that another one has replaced."""
+        """Raise NOT_LEADER_OR_FOLLOWER for a broker process that was replaced by a newer one."""
         broker = self.cluster.broker(replica_id)
         if broker is not None and not broker.fenced and ANY_BROKER_EPOCH != broker_epoch < broker.epoch:
             raise ApiException(
@@ -99,7 +99,7 @@ class ProposalKind(Enum):
 
 
 class IsrProposal(NamedTuple):
-    """What is asked of the controller; the epochs are those that it is decided on."""
+    """A proposal for the controller, with the epochs on which it is based."""
 
     kind: ProposalKind
     isr: tuple[tuple[int, int], ...]
@@ -114,7 +114,7 @@ class IsrProposal(NamedTuple):
 
 
 class CommittedState(NamedTuple):
-    """A partition as the controller answers."""
+    """A partition's state in the controller's answer."""
 
     leader_id: int
     leader_epoch: int
@@ -125,12 +125,12 @@ class CommittedState(NamedTuple):
 
 @lru_cache(maxsize=4_096)
 def _members(isr: tuple[int, ...]) -> frozenset[int]:
-    """Thousands of partitions have the same few brokers."""
+    """Cached, because thousands of partitions have the same few brokers."""
     return frozenset(isr)
 
 
 class PartitionLeadership:
-    """``replicas`` are all but the leader's own."""
+    """``replicas`` has all replicas except the leader's own."""
 
     __slots__ = (
         "committed_ms",
@@ -157,11 +157,11 @@ class PartitionLeadership:
         self.registration = registration
         self.epoch_start_offset = log_end_offset
         self.committed_ms = now_ms
-        """When the ISR became what it is, or became free to be changed again."""
+        """When the ISR last changed, or last became free to change."""
         self.isr = _members(())
         self.maximal_isr = self.isr
         self.is_incomplete = False
-        """Whether there are replicas out of sync."""
+        """Whether some replicas are out of sync."""
         self.proposal: IsrProposal | None = None
         self.leader_recovery_state = int(LeaderRecoveryState.RECOVERED)
         self.update(registration, log_end_offset=log_end_offset, now_ms=now_ms)
@@ -169,10 +169,10 @@ class PartitionLeadership:
             replica.last_caught_up_ms = now_ms if broker_id in self.isr else None
 
     def update(self, registration: PartitionRegistration, *, log_end_offset: int, now_ms: int) -> bool:
-        """Follow the metadata log; False for a state that is older than what the controller answered already.
+        """Apply the metadata log's state; False if it is older than the controller's last answer.
 
-        A leader that is marked as recovering needs no recovery beyond what its log did when it was opened: it says
-        that it has recovered with the next change of its ISR.
+        A leader marked as recovering needs only the log recovery that ran when its log was opened: it reports the end
+        of the recovery with the next change of its ISR.
         """
         if registration.partition_epoch < self.partition_epoch:
             return False
@@ -208,17 +208,17 @@ class PartitionLeadership:
 
     @property
     def is_under_replicated(self) -> bool:
-        """Whether replicas are missing; those that are being added don't count."""
+        """Whether replicas are out of sync; those that are being added do not count."""
         registration = self.registration
         return len(self.isr) < len(set(registration.replicas).difference(registration.adding_replicas))
 
-    # What the followers tell
+    # State of the followers
 
     def follower(self, replica_id: int, current_leader_epoch: int) -> ReplicaState:
-        """Raises what a broker that is no replica must see; -1 is no idea of the leader epoch."""
+        """Raises the error for a broker without a replica; epoch -1 means unknown."""
         replica = self.replicas.get(replica_id)
         if replica is None:
-            # With the right epoch it may know of an assignment that has not come here yet: it shall try again.
+            # With the right epoch it may know an assignment that this broker has not received yet: it shall retry.
             code = ErrorCode.UNKNOWN_LEADER_EPOCH if current_leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER
             raise ApiException(code, f"Broker {replica_id} is not a replica of this partition.")
         return replica
@@ -234,7 +234,7 @@ class PartitionLeadership:
         now_ms: int,
         contact: FollowerContact | None = None,
     ) -> bool:
-        """Whether the replica's log end moved. Raises NOT_LEADER_OR_FOLLOWER for a process of the past."""
+        """Return whether the replica's log end moved. Raises NOT_LEADER_OR_FOLLOWER for a process that was replaced."""
         self.context.check_is_current(replica.broker_id, broker_epoch)
         before = replica.log_end_offset
         replica.fetched(
@@ -248,14 +248,15 @@ class PartitionLeadership:
         return log_end_offset != before
 
     def leader_appends(self, leader_end_offset: int) -> None:
-        """To be told before each append of the leader: where its log ends until then."""
+        """Called before each append of the leader with the log end before it."""
         for replica in self.replicas.values():
             replica.leader_appends(leader_end_offset)
 
     def is_followed_since(self, read_round: int) -> bool:
-        """Whether every other broker that could be elected has fetched from here when that round had begun.
+        """Whether every other broker that could be elected has fetched from here since that round began.
 
-        Who leaves the ISR may still be eligible; the controller's answer does not say so, the metadata log does later.
+        A replica that left the ISR may still be eligible: the metadata log says so later, the controller's answer
+        does not.
         """
         registration = self.registration
         for broker_id in self.maximal_isr.union(registration.isr, registration.elr):
@@ -265,14 +266,15 @@ class PartitionLeadership:
                     return False
         return True
 
-    # What follows from it
+    # Decisions
 
     def required_in_sync(self, min_insync_replicas: int) -> int:
-        """No more can be asked for than there are."""
+        """Return the required number of replicas, which is at most the number that exists."""
         return min(min_insync_replicas, len(self.replicas) + 1)
 
     def high_watermark(self, leader_end_offset: int, min_insync_replicas: int, now_ms: int) -> int:
-        """How far it may be moved now; -1 when it has to stay. May be below where it is: it never goes back."""
+        """Return the new high watermark, -1 if unknown. The caller ignores one below the current: it never
+        decreases."""
         if len(self.isr) < self.required_in_sync(min_insync_replicas) or not self.context.is_known:
             return -1
         offset = leader_end_offset
@@ -291,17 +293,17 @@ class PartitionLeadership:
         return self.context.may_join(replica, self.registration)
 
     def low_watermark(self, log_start_offset: int) -> int:
-        """The least log start of the replicas that are alive: deleted by all of them is what lies below."""
+        """Return the least log start of the live replicas: all of them have deleted the records below."""
         cluster = self.context.cluster
-        starts = [each.log_start_offset for each in self.replicas.values() if cluster.is_alive(each.broker_id)]
+        starts = [replica.log_start_offset for replica in self.replicas.values() if cluster.is_alive(replica.broker_id)]
         return min(starts, default=log_start_offset) if not starts else min(*starts, log_start_offset)
 
     def has_caught_up(self, replica: ReplicaState, high_watermark: int) -> bool:
-        """It has all that is committed, and all that was written before this leader epoch."""
+        """Whether the follower has all committed records, and all records from before this leader epoch."""
         return replica.log_end_offset >= high_watermark and replica.log_end_offset >= self.epoch_start_offset
 
     def propose_to_expand(self, replica: ReplicaState, high_watermark: int) -> IsrProposal | None:
-        """None unless the replica shall join, and no other proposal is under way."""
+        """Return a proposal to add the replica; None if it may not join, or another proposal is in flight."""
         if (
             self.proposal is not None
             or replica.broker_id in self.isr
@@ -312,7 +314,8 @@ class PartitionLeadership:
         return self._propose(ProposalKind.EXPAND, self.isr | {replica.broker_id})
 
     def propose_to_shrink(self, leader_end_offset: int, now_ms: int) -> IsrProposal | None:
-        """None while all in sync have caught up within ``replica.lag.time.max.ms``, or another one is under way."""
+        """Return a proposal to remove lagging replicas; None if all in sync have caught up within
+        ``replica.lag.time.max.ms``, or another proposal is in flight."""
         if self.proposal is not None:
             return None
         behind = self.out_of_sync(leader_end_offset, now_ms)
@@ -348,10 +351,10 @@ class PartitionLeadership:
         replica = self.replicas.get(broker_id)
         return ANY_BROKER_EPOCH if replica is None or replica.broker_epoch is None else replica.broker_epoch
 
-    # What the controller says
+    # Answers of the controller
 
     def accepted(self, proposal: IsrProposal, state: CommittedState, now_ms: int) -> bool:
-        """Take over the controller's answer; False when it is too old to matter."""
+        """Apply the controller's answer; False if it is outdated."""
         if (
             self.proposal is not proposal
             or state.leader_epoch != self.leader_epoch

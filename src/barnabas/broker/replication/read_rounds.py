@@ -1,11 +1,11 @@
-"""Which followers still follow, as a leader can know it: read index rounds, as in Raft.
+"""Confirms that followers still follow this leader: read index rounds, as in Raft.
 
-That a follower's fetch arrives proves little. It may have lain in a socket while this process was stopped, and the
-follower may lead by now. But a fetch that continues a session was sent after the answer to the one before. So each
-question gets a number, an answer to a follower remembers the newest number, and its next fetch confirms that number:
-when it was sent, after the question came, the follower knew of no other leader.
+A follower's fetch alone proves little. It may have lain in a socket while this process was stopped, and the follower
+may lead by now. But a fetch that continues a session was sent after the answer to the one before. So each question gets
+a number, an answer to a follower stores the newest number, and its next fetch confirms that number: when the follower
+sent it, after the question arrived, it knew no other leader.
 
-Numbers instead of times: no two events fall into the same millisecond.
+Numbers are used instead of times, because two events can fall into the same millisecond.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ __all__ = ["ReadRounds"]
 
 
 class ReadRounds:
-    """Of all partitions that a broker leads."""
+    """Rounds of all partitions that a broker leads."""
 
     __slots__ = ("is_awaited", "newest", "on_fetch")
 
     def __init__(self) -> None:
         self.newest = 0
         self.is_awaited = False
-        """Whether somebody waits for followers."""
+        """Whether a read waits for followers."""
         self.on_fetch: Callable[[], None] | None = None
-        """Called while it is awaited, whenever a follower has fetched."""
+        """Called whenever a follower has fetched while a read waits."""
 
     def begin(self) -> int:
         self.newest += 1
         return self.newest
 
     def wants_to_tell(self, contact: FollowerContact) -> bool:
-        """Whether a follower is to be answered without delay: it comes back the sooner."""
+        """Whether a follower is to be answered without delay: it then fetches again sooner."""
         return self.is_awaited and contact.answered_round < self.newest
 
     def fetched(self) -> None:

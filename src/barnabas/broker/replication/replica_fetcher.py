@@ -1,18 +1,17 @@
-"""What a follower asks one leader, and what it does with the answers: for all partitions that it copies from there.
+"""A follower's fetch requests to one leader, and the handling of their answers, for all partitions copied from there.
 
-The caller sends what ``next_request`` gives, one request at a time, and hands over the answer (``receive``) or says
-that there is none (``lost``). Logs are written through ``FollowerReplica``; times are those of any clock that never
-goes back.
+The caller sends what ``next_request`` returns, one request at a time, and passes in the answer (``receive``) or
+reports that it was lost (``lost``). Logs are written through ``FollowerReplica``; times are those of a monotonic clock.
 
-A partition is fetched at its log's end. The request names the epoch of the last record there, and a leader in whose
-log that epoch ends earlier says so (KIP-595): the log is cut where both agree, and fetching goes on. A log without any
-epoch is cut at its high watermark first, for nothing else says what is committed of it. A leader whose log does not
-reach our offset (it was elected uncleanly), or starts behind it, is asked where its log ends and starts.
+A partition is fetched at its log's end. The request names the epoch of the last record there, and a leader in whose log
+that epoch ends earlier reports it (KIP-595): the log is truncated to where both agree, and fetching continues. A log
+without an epoch is first truncated to its high watermark, the only proof of what is committed. If the leader's log does
+not reach our offset (it was elected uncleanly), or starts behind it, we request where that log ends and starts.
 
-A partition that is on the follower's throttle is left out while too much was copied, unless it lags behind by nothing.
+A partition on the follower's throttle is left out while the quota is exceeded, unless its lag is 0.
 
-A partition that gets an error is left out for a while. One that is fenced, or whose log can't be written, is given up
-until the metadata has news of it: ``follow`` with another leader epoch.
+A partition that receives an error is left out for a while. One that is fenced, or whose log cannot be written, is
+dropped until the metadata changes: ``follow`` with another leader epoch.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ __all__ = ["FETCH_VERSION_MIN", "FetcherConfig", "ReplicaFetcher"]
 log = logging.getLogger(__name__)
 
 FETCH_VERSION_MIN = 13
-"""Topic ids, and the end of an epoch that diverges. Whatever leads a partition of a KRaft cluster speaks it."""
+"""Topic ids, and the end of a diverging epoch. Every partition leader of a KRaft cluster supports it."""
 _REPLICA_STATE_SINCE = 15
 _LATEST, _EARLIEST = -1, -2
 _FIRST_BACKOFF_MS = 50
 _HELD_BACK_MS_MAX = 500
-"""The throttle may be lifted meanwhile."""
+"""A throttled partition is checked again after this time: the throttle may have been removed."""
 _METADATA_RACES = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -64,7 +63,7 @@ _METADATA_RACES = frozenset(
         ErrorCode.LEADER_NOT_AVAILABLE,
     }
 )
-"""The leader has not heard yet what we have: it will in a moment."""
+"""The leader has not received our offset yet: it will in a moment."""
 
 
 class FetcherConfig(NamedTuple):
@@ -74,7 +73,7 @@ class FetcherConfig(NamedTuple):
     partition_max_bytes: int = 1_048_576
     backoff_ms: int = 1000
     silence: AttemptLimit = AttemptLimit(2500, 30_000)
-    """For how long a leader may send nothing while it owes an answer, longer after each loss."""
+    """The time for which a leader may be silent while an answer is due; longer after each loss."""
 
 
 class ReplicaFetcher:
@@ -87,10 +86,10 @@ class ReplicaFetcher:
         quota: ReplicationQuota | None = None,
         has_session: bool = True,
     ) -> None:
-        """Without a session every request names all partitions."""
+        """``has_session``: without a session every request names all partitions."""
         self.partitions = FetcherPartitions()
         self.failed: dict[TopicPartition, int] = {}
-        """What was given up, and in which leader epoch."""
+        """Dropped partitions, with the leader epoch in which they were dropped."""
         self._broker_id = broker_id
         self._config = config
         self._broker_epoch = broker_epoch
@@ -98,19 +97,19 @@ class ReplicaFetcher:
         self._session = FollowerSession(is_wanted=has_session)
         self._paused_until_ms = 0
         self._losses = 0
-        """Requests in a row that were not answered."""
+        """The number of consecutive lost requests."""
 
     @property
     def connect_limit_ms(self) -> int:
-        """For how long a connection to the leader may take to be ready; a leader has little to do for one."""
+        """Return the time limit for a connection to the leader, which has little work with one."""
         return self._config.silence.first_ms
 
     @property
     def silence_limit_ms(self) -> int:
-        """For how long the leader may send nothing before the next request counts as lost.
+        """Return how long the leader may be silent before the next request counts as lost.
 
-        A connection whose packets vanish looks like a leader that has nothing to say. Waiting for the whole of
-        ``replica.socket.timeout.ms`` would hold up producers for as long, because this replica may stay in the ISR.
+        A connection whose packets are lost looks like a leader without data. Waiting for the whole of
+        ``replica.socket.timeout.ms`` would delay producers for as long, because this replica may stay in the ISR.
         """
         return self._config.silence.of(self._losses + 1)
 
@@ -118,17 +117,17 @@ class ReplicaFetcher:
     def is_empty(self) -> bool:
         return not len(self.partitions)
 
-    # --- which partitions
+    # --- partitions
 
     def follow(self, replica: FollowerReplica, leader_epoch: int) -> None:
-        """Copy it from this leader from now on; nothing happens if that is so in this epoch already."""
+        """Copy a partition from this leader; no effect if it is already copied in this epoch."""
         if self.is_following(replica, leader_epoch):
             return
         name = replica.topic_partition
         self.failed.pop(name, None)
         try:
             if replica.latest_epoch < 0:
-                _cut(replica, replica.high_watermark, "it has no leader epochs to compare with its leader's")
+                _cut(replica, replica.high_watermark, "without leader epochs it cannot be compared with its leader")
         except (ApiException, OSError, StorageError) as error:
             self.partitions.remove(name)
             self._give_up(name, leader_epoch, error)
@@ -137,21 +136,21 @@ class ReplicaFetcher:
         self._paused_until_ms = 0
 
     def is_following(self, replica: FollowerReplica, leader_epoch: int) -> bool:
-        """Or has given it up in this epoch."""
+        """Whether the partition is copied, or was dropped in this epoch."""
         known = self.partitions.get(replica.topic_partition)
         if known is None:
             return self.failed.get(replica.topic_partition) == leader_epoch
         return known.leader_epoch == leader_epoch and known.key.topic_id == replica.topic_id
 
     def stop(self, topic_partition: TopicPartition) -> bool:
-        """Nothing is written to its log from now on. Whether it was followed."""
+        """Stop copying: its log is not written from now on. Returns whether it was copied."""
         self.failed.pop(topic_partition, None)
         return self.partitions.remove(topic_partition) is not None
 
-    # --- asking
+    # --- requests
 
     def next_request(self, now_ms: int, *, fetch_version: int) -> Request[Message] | None:
-        """What to send now; None before ``wakeup_ms``."""
+        """Return the request to send; None before ``wakeup_ms``."""
         if now_ms < self._paused_until_ms:
             return None
         for partition in self.partitions.in_state(PartitionState.DELAYED):
@@ -167,7 +166,7 @@ class ReplicaFetcher:
         return self._fetch(now_ms, fetch_version)
 
     def _hold_back(self, now_ms: int) -> None:
-        """Those on the throttle wait, if too much was copied of such."""
+        """Hold back throttled partitions while the quota is exceeded."""
         wait_ms = 0 if self._quota is None else self._quota.wait_ms(now_ms)
         if self._quota is None or not wait_ms:
             return
@@ -177,7 +176,7 @@ class ReplicaFetcher:
                 self.partitions.move(partition, PartitionState.DELAYED)
 
     def wakeup_ms(self) -> int | None:
-        """When there will be something to send if nothing comes before; None: never."""
+        """Return when a request will be due if nothing changes before; None: never."""
         if self.is_empty:
             return None
         if any(
@@ -188,7 +187,7 @@ class ReplicaFetcher:
         return max(self._paused_until_ms, self._first_due_ms())
 
     def _first_due_ms(self) -> int:
-        return min(each.due_ms for each in self.partitions.in_state(PartitionState.DELAYED))
+        return min(partition.due_ms for partition in self.partitions.in_state(PartitionState.DELAYED))
 
     def _fetch(self, now_ms: int, version: int) -> FetchRequest:
         session, config = self._session, self._config
@@ -216,15 +215,15 @@ class ReplicaFetcher:
     # --- answers
 
     def lost(self, now_ms: int) -> None:
-        """No answer came: the connection could not be made, or broke, or took too long."""
+        """Handle a lost request: the connection failed, broke, or timed out."""
         self._session.lost()
         self._losses += 1
         self._pause(now_ms, self._losses)
 
     def receive(self, request: Message, response: Message, now_ms: int) -> Iterator[int]:
-        """Do what an answer says, a partition with each step; tells how many bytes each step wrote.
+        """Apply an answer, a partition with each step; each step yields the number of bytes written.
 
-        The caller takes all steps before it asks for another request.
+        The caller takes all steps before it takes another request.
         """
         self._losses = 0
         if isinstance(response, ListOffsetsResponse):
@@ -243,21 +242,21 @@ class ReplicaFetcher:
             for data in topic.partitions:
                 partition = self.partitions.of_key(PartitionKey(topic.topic_id, data.partition_index))
                 if partition is None or not partition.is_known or partition.sent_offset != partition.fetch_offset:
-                    continue  # Given up, or begun anew, while the request was under way.
+                    continue  # Dropped, or started again, while the request was in flight.
                 yield self._take(partition, data, now_ms)
 
     def _refused(self, error: ErrorCode, now_ms: int) -> None:
-        """The whole request. A session that the leader has forgotten costs no pause, unless it goes on like that."""
+        """Handle a top-level error. A session that the leader evicted needs a pause only if it happens again."""
         is_only_forgotten = error in (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         was_full = self._session.is_full
         self._session.refused(error)
         if not is_only_forgotten or was_full:
-            log.warning("a leader answers a whole fetch with %s", error.name)
+            log.warning("a leader refused a fetch request with %s", error.name)
             self._losses += 1
             self._pause(now_ms, self._losses)
 
     def _take(self, partition: FetchedPartition, data: PartitionData, now_ms: int) -> int:
-        """What the answer has for one partition; how many bytes of it were written."""
+        """Apply one partition of the answer; returns the number of bytes written."""
         if data.error_code:
             self._refused_partition(partition, _error_code(data.error_code), now_ms)
             return 0
@@ -277,11 +276,11 @@ class ReplicaFetcher:
         return written
 
     def _went_wrong(self, partition: FetchedPartition, error: Exception, now_ms: int) -> None:
-        """Bad data may be better next time; a bad disk won't."""
+        """Retry after bad data; drop the partition after a disk error."""
         if not isinstance(error, ApiException) or error.code is ErrorCode.KAFKA_STORAGE_ERROR:
             self._fail(partition, error)
             return
-        log.error("what came of %s can't be used: %s", partition.replica.topic_partition, error)
+        log.error("invalid data received for %s: %s", partition.replica.topic_partition, error)
         self._go_on_at_end(partition)
         self._delay(partition, now_ms)
 
@@ -290,7 +289,7 @@ class ReplicaFetcher:
         if records:
             written = replica.append(records, partition.leader_epoch)
             if not written:
-                raise ApiException(ErrorCode.CORRUPT_MESSAGE, "there is no whole batch in it")
+                raise ApiException(ErrorCode.CORRUPT_MESSAGE, "the answer does not contain a whole batch")
             self._go_on_at_end(partition)
             self.partitions.served(partition)
         replica.follow_offsets(high_watermark=data.high_watermark, log_start_offset=data.log_start_offset)
@@ -308,7 +307,7 @@ class ReplicaFetcher:
         if (partition.fetch_offset, partition.last_fetched_epoch) == before:
             raise ApiException(
                 ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"the leader's epoch {epoch} ends at {end_offset}, and nothing of ours is beyond",
+                f"the leader's epoch {epoch} ends at {end_offset}, which our log does not exceed",
             )
 
     def _go_on_at_end(self, partition: FetchedPartition) -> None:
@@ -323,29 +322,33 @@ class ReplicaFetcher:
             self._fail(partition, error)
         else:
             level = logging.DEBUG if error in _METADATA_RACES else logging.WARNING
-            log.log(level, "the leader of %s answers %s", partition.replica.topic_partition, error.name)
+            log.log(level, "the leader of %s returned %s", partition.replica.topic_partition, error.name)
             self._delay(partition, now_ms, is_brief=error in _METADATA_RACES)
 
-    # --- where the leader's log is
+    # --- offsets of the leader's log
 
     def _located(self, request: Message, response: ListOffsetsResponse, now_ms: int) -> None:
         asked = PartitionState.LOCATING_END
         if isinstance(request, ListOffsetsRequest) and request.topics[0].partitions[0].timestamp == _EARLIEST:
             asked = PartitionState.LOCATING_START
-        found = {(topic.name, each.partition_index): each for topic in response.topics for each in topic.partitions}
+        found = {
+            (topic.name, partition.partition_index): partition
+            for topic in response.topics
+            for partition in topic.partitions
+        }
         for partition in self.partitions.in_state(asked):
             answer = found.get(partition.replica.topic_partition)
             if answer is None:
                 self._delay(partition, now_ms)
             elif answer.error_code:
                 error = _error_code(answer.error_code)
-                # It can't be out of range here; whatever else is wrong is as in a fetch.
+                # It cannot be out of range here; other errors are as in a fetch.
                 self._refused_partition(partition, error, now_ms)
             else:
                 self._go_to(partition, answer.offset, now_ms)
 
     def _go_to(self, partition: FetchedPartition, offset: int, now_ms: int) -> None:
-        """The leader's log ends, or starts, at ``offset``."""
+        """Continue with the leader's log end, or start, at ``offset``."""
         replica = partition.replica
         try:
             if partition.state is PartitionState.LOCATING_END:
@@ -355,12 +358,12 @@ class ReplicaFetcher:
                 _cut(replica, offset, "its leader's log ends there")
             elif offset > replica.log_end_offset:
                 log.warning(
-                    "%s begins anew at %d, its leader's start: what was copied up to %d was deleted there",
+                    "%s restarts at %d, its leader's log start: the leader has deleted the records copied up to %d",
                     replica.topic_partition, offset, replica.log_end_offset,
                 )  # fmt: skip
                 replica.truncate_fully_and_start_at(offset)
             else:
-                self._delay(partition, now_ms)  # Our offset is in range: it was a moment ago that it was not.
+                self._delay(partition, now_ms)  # Our offset is in range now.
                 return
         except (ApiException, OSError, StorageError) as error:
             if self.partitions.get(replica.topic_partition) is partition:
@@ -369,7 +372,7 @@ class ReplicaFetcher:
         self.partitions.move(partition, PartitionState.FETCHING)
         self._go_on_at_end(partition)
 
-    # --- what goes wrong
+    # --- errors
 
     def _pause(self, now_ms: int, times: int) -> None:
         self._paused_until_ms = now_ms + _backoff_ms(self._config.backoff_ms, times)
@@ -388,21 +391,21 @@ class ReplicaFetcher:
     def _give_up(self, name: TopicPartition, leader_epoch: int, error: Exception | ErrorCode) -> None:
         self.failed[name] = leader_epoch
         if error is ErrorCode.FENCED_LEADER_EPOCH:
-            log.info("%s has a newer leader epoch than %d; we wait until we hear of it", name, leader_epoch)
+            log.info("%s has a newer leader epoch than %d; waiting for the metadata", name, leader_epoch)
         else:
-            log.error("%s is not copied any more in leader epoch %d: %s", name, leader_epoch, error)
+            log.error("stopped copying %s in leader epoch %d: %s", name, leader_epoch, error)
 
 
 def _cut(replica: FollowerReplica, offset: int, reason: str) -> None:
-    """Remove everything from ``offset`` on, with a line if there is anything."""
+    """Truncate the log to ``offset``, with a log line if records are removed."""
     end, high_watermark = replica.log_end_offset, replica.high_watermark
     if offset < high_watermark:
         log.warning(
-            "%s is cut from offset %d to %d, below its high watermark %d: %s; its leader was elected uncleanly",
+            "%s is truncated from offset %d to %d, below its high watermark %d: %s; its leader was elected uncleanly",
             replica.topic_partition, end, offset, high_watermark, reason,
         )  # fmt: skip
     elif offset < end:
-        log.info("%s is cut from offset %d to %d: %s", replica.topic_partition, end, offset, reason)
+        log.info("%s is truncated from offset %d to %d: %s", replica.topic_partition, end, offset, reason)
     replica.truncate_to(offset)
 
 

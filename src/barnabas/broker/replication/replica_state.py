@@ -1,7 +1,7 @@
-"""What a leader knows of one follower, from the follower's fetches and from nothing else.
+"""A leader's state of one follower, from the follower's fetches alone.
 
-A follower that fetches from an offset has everything below it. It was caught up at the time of a fetch that asked from
-the leader's end, or when it asks now from where the end was at its fetch before.
+A follower that fetches from an offset has everything below it. It was caught up at the time of a fetch from the
+leader's log end, or if it now fetches from where the log end was at its previous fetch.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ __all__ = ["UNKNOWN_OFFSET", "FollowerContact", "ReplicaState"]
 
 UNKNOWN_OFFSET = -1
 ANY_BROKER_EPOCH = -1
-"""Of fetches older than version 15: not to be compared."""
+"""The broker epoch in fetches older than version 15: not compared."""
 
 
 class FollowerContact:
-    """When the fetch session of a follower was used last.
+    """The time at which the fetch session of a follower was last used.
 
-    A request of a session does not name what has no news: that the follower has all of it is true until then.
+    A request of a session omits partitions without news: until that time the follower is known to have all records.
     """
 
     __slots__ = ("answered_round", "confirmed_round", "last_fetch_ms")
@@ -26,10 +26,10 @@ class FollowerContact:
         self.answered_round = 0
         """The newest read round (``read_rounds``) when the session was answered last."""
         self.confirmed_round = 0
-        """That of the answer on which the last request was sent."""
+        """The read round of the answer that preceded the last request."""
 
     def continues(self, now_ms: int) -> None:
-        """A request has come that was sent after the last answer."""
+        """Handle a request that was sent after the last answer."""
         self.last_fetch_ms = now_ms
         self.confirmed_round = self.answered_round
 
@@ -59,12 +59,12 @@ class ReplicaState:
         self.last_fetch_leader_end_offset = UNKNOWN_OFFSET
         self.contact: FollowerContact | None = None
         self.sent_offset = UNKNOWN_OFFSET
-        """Where the records began that it was sent last."""
+        """The first offset of the records that it received last."""
 
     def begin_epoch(self, *, leader_end_offset: int, now_ms: int, is_in_sync: bool) -> None:
-        """A new leader epoch of the same leader: who is in sync gets the whole time to show that it still is.
+        """Start a new epoch of the same leader: a replica in sync gets the whole time limit to show that it still is.
 
-        Another broker may have led in between, and may have had the follower cut its log: what it has is not known.
+        Another broker may have led in between, and the follower may have truncated its log: its log end is unknown.
         """
         self.log_start_offset = self.log_end_offset = UNKNOWN_OFFSET
         self.broker_epoch = self.contact = None
@@ -81,7 +81,7 @@ class ReplicaState:
         now_ms: int,
         contact: FollowerContact | None = None,
     ) -> None:
-        """The follower asks from ``log_end_offset`` on while the leader's log ends at ``leader_end_offset``."""
+        """The follower fetches from ``log_end_offset`` on while the leader's log ends at ``leader_end_offset``."""
         if log_end_offset >= leader_end_offset:
             self._caught_up_at(now_ms)
         elif log_end_offset >= self.last_fetch_leader_end_offset and self.last_fetch_ms is not None:
@@ -94,7 +94,8 @@ class ReplicaState:
         self.contact = contact
 
     def leader_appends(self, leader_end_offset: int) -> None:
-        """The leader's log grows beyond this offset: who had everything had it at its last fetch, named or not."""
+        """The leader's log grows beyond this offset: a follower with all records had them at its last fetch, named
+        or not."""
         if self.contact is not None and self.log_end_offset == leader_end_offset:
             self._caught_up_at(self.contact.last_fetch_ms)
             self.last_fetch_ms = max(self.last_fetch_ms or 0, self.contact.last_fetch_ms)
@@ -105,15 +106,15 @@ class ReplicaState:
         return self.last_caught_up_ms is not None and now_ms - self.last_caught_up_ms <= lag_time_max_ms
 
     def spoke_since(self, time_ms: int) -> bool:
-        """Whether a request of its session came after that time, and so said that it still has what it had."""
+        """Whether its session sent a request after that time, which confirms the records that it had."""
         return self.contact is not None and self.contact.last_fetch_ms > time_ms
 
     def has_followed_since(self, read_round: int) -> bool:
-        """Whether it has fetched from this leader, in this leader epoch, when that round had begun."""
+        """Whether it has fetched from this leader, in this leader epoch, since that round began."""
         return self.contact is not None and self.contact.confirmed_round >= read_round
 
     def lose_contact(self, contact: FollowerContact | None) -> None:
-        """What this session said of the partition does not hold any more."""
+        """Drop what this session confirmed of the partition."""
         if self.contact is contact:
             self.contact = None
 

@@ -1,9 +1,9 @@
-"""How fast replicas may be copied that are on a throttle (KIP-73): what this broker sends of them, and what it gets.
+"""Limits how fast throttled replicas are copied (KIP-73): the bytes that this broker sends and receives.
 
-Rates are settings of brokers, the replicas that they hold for are settings of topics: ``0:101,0:102`` names partitions
-with the brokers that have them, ``*`` is all. Only replicas that lag behind are held back: who is in sync stays so.
+Rates are settings of brokers; the throttled replicas are settings of topics: ``0:101,0:102`` names partitions
+with their brokers, ``*`` is all. Only lagging replicas are held back: a replica in sync stays in sync.
 
-A rate is that of the bytes since the oldest window, so that after a rest it is not exceeded for long, and a burst is
+The rate is measured since the oldest window: after a rest it is not exceeded for long, and a burst is
 paid for afterwards.
 """
 
@@ -33,23 +33,23 @@ _FOLLOWERS = "follower.replication.throttled.replicas"
 
 
 class ReplicationQuota:
-    """One direction. ``limit`` is in bytes a second; ``throttled_bytes`` are those that were counted so far."""
+    """One direction. ``limit`` is in bytes a second; ``throttled_bytes`` are the bytes counted so far."""
 
     __slots__ = ("_rate", "_topics", "limit", "throttled_bytes")
 
     def __init__(self, *, window_count: int, window_ms: int) -> None:
         self._rate = SimpleRate(count=window_count, window_ms=window_ms)
         self._topics: dict[str, frozenset[int] | None] = {}
-        """Partitions that are on the throttle here; None is all of the topic."""
+        """The throttled partitions on this broker; None is all of the topic."""
         self.limit = _UNLIMITED
         self.throttled_bytes = 0
 
     def throttle(self, topic: str, replicas: Sequence[str], broker_id: int) -> None:
-        """``replicas`` as the setting of the topic has them."""
+        """Apply ``replicas``, the value of the topic's setting."""
         if _ALL in replicas:
             self._topics[topic] = None
             return
-        pairs = (each.split(":") for each in replicas)
+        pairs = (replica.split(":") for replica in replicas)
         own = frozenset(int(partition) for partition, broker in pairs if int(broker) == broker_id)
         if own:
             self._topics[topic] = own
@@ -63,12 +63,12 @@ class ReplicationQuota:
         return partitions is None or partition.partition in partitions
 
     def record(self, size: int, now_ms: int) -> None:
-        """So many bytes of replicas on the throttle were copied."""
+        """Count bytes copied of throttled replicas."""
         self.throttled_bytes += size
         self._rate.record(size, now_ms)
 
     def wait_ms(self, now_ms: int) -> int:
-        """How long nothing more may be copied of those that lag; 0 while the rate is kept."""
+        """Return how long lagging replicas must not be copied; 0 while the rate is kept."""
         if not self._topics or self.limit == _UNLIMITED:
             return 0
         return self._rate.throttle_ms(max(self.limit, 1), now_ms)

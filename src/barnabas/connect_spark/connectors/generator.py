@@ -75,7 +75,7 @@ class Generator(SourceConnector):
             ConfigKey(
                 "topic", ConfigType.STRING, REQUIRED, "The topic to write to.", NonEmptyString(), Importance.HIGH
             ),
-            ConfigKey("records.per.second", ConfigType.INT, "10", "How many are made.", Range(1, 10_000_000)),
+            ConfigKey("records.per.second", ConfigType.INT, "10", "Records per second.", Range(1, 10_000_000)),
             ConfigKey(
                 "records.max",
                 ConfigType.LONG,

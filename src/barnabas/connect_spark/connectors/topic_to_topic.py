@@ -80,9 +80,9 @@ class TopicToTopicTask(SourceTask):
         options = spark_consumer_options(source_client(self.config), client_id)
         assigned: dict[str, list[int]] = {}
         starts: dict[str, dict[str, int]] = {}
-        for each in partitions:
-            assigned.setdefault(each.topic, []).append(each.partition)
-            starts.setdefault(each.topic, {})[str(each.partition)] = self._start(each)
+        for partition in partitions:
+            assigned.setdefault(partition.topic, []).append(partition.partition)
+            starts.setdefault(partition.topic, {})[str(partition.partition)] = self._start(partition)
         reader = spark.readStream.format("kafka").options(**options)
         most = self.config.get(_BATCH, _BATCH_DEFAULT)
         records = (
@@ -115,14 +115,14 @@ class TopicToTopicTask(SourceTask):
     def _partition(self, topic: str, partition: int) -> dict[str, object]:
         return {"cluster": str(self.settings["source.cluster.alias"]), "partition": partition, "topic": topic}
 
-    def _start(self, each: TopicPartition) -> int:
-        found = self.context.source_offset(self._partition(each.topic, each.partition))
+    def _start(self, partition: TopicPartition) -> int:
+        found = self.context.source_offset(self._partition(partition.topic, partition.partition))
         if found is None:
             return -2 if self.settings["source.auto.offset.reset"] == "earliest" else -1  # Spark's own names for them.
         offset = found.get("offset")
         if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
             raise TerminalError(
-                f'the offset of {each} must be like {{"offset":0}}, not {dict(found)}. Reset or alter it.'
+                f'the offset of {partition} must be like {{"offset":0}}, not {dict(found)}. Reset or alter it.'
             )
         return offset
 
@@ -230,11 +230,11 @@ class TopicToTopic(SourceConnector):
 
     def _found(self) -> dict[str, int]:
         """Partitions by topic. Raises AdminError or ClientError."""
-        names = {str(each) for each in _listed(self.settings["source.topics"])}
+        names = {str(name) for name in _listed(self.settings["source.topics"])}
         pattern = re.compile(str(self.settings["source.topics.regex"] or "")) if not names else None
         with AdminClient.sync(properties=source_client(self.config)) as admin:
-            there = {each.name for each in admin.list_topics()}
-            wanted = sorted(there & names if pattern is None else {each for each in there if pattern.fullmatch(each)})
+            there = {topic.name for topic in admin.list_topics()}
+            wanted = sorted(there & names if pattern is None else {name for name in there if pattern.fullmatch(name)})
             described = admin.describe_topics(wanted).raise_for_errors() if wanted else {}
         return {name: len(described[name].partitions) for name in wanted}
 

@@ -75,7 +75,7 @@ class AvroConverter(Converter):
 
     @cached_property
     def type(self) -> t.DataType:
-        """What Spark makes of the schema. Raises TerminalError, which no tolerance of bad records covers."""
+        """Return Spark's type of the schema. Raises TerminalError, which no tolerance of bad records covers."""
         spark = SparkSession.active()
         _require_package(spark)
         try:
@@ -89,7 +89,7 @@ class AvroConverter(Converter):
         return parsed == "null" or (isinstance(parsed, list) and "null" in parsed)
 
     def _read(self, data: Column) -> Column:
-        """Null for what is no Avro of the schema."""
+        """Null for bytes that are not Avro of the schema."""
         from pyspark.sql.avro.functions import from_avro
 
         around = {"type": "record", "name": "Around", "namespace": "barnabas.connect"}

@@ -72,7 +72,7 @@ class ConnectSchema:
     fields: tuple[Field, ...] = ()
     keys: ConnectSchema | None = None
     values: ConnectSchema | None = None
-    """Of a map, or the items of an array."""
+    """The schema of a map's values, or of an array's items."""
 
     @property
     def logical(self) -> str | None:
@@ -81,7 +81,7 @@ class ConnectSchema:
 
     @property
     def scale(self) -> int:
-        """Of a Decimal."""
+        """The scale of a Decimal."""
         text = dict(self.parameters).get(SCALE)
         if text is None:
             raise DataException("Invalid Decimal schema: scale parameter not found.")
@@ -92,18 +92,18 @@ class ConnectSchema:
 
     @cached_property
     def field_by_name(self) -> dict[str, Field]:
-        return {each.name: each for each in self.fields}
+        return {field.name: field for field in self.fields}
 
     @property
     def item(self) -> ConnectSchema:
-        """Of an array's items or a map's values."""
+        """The schema of an array's items or a map's values."""
         if self.values is None:
             raise DataException(f"{self.type} schema has no schema of its elements")
         return self.values
 
     @property
     def key(self) -> ConnectSchema:
-        """Of a map's keys."""
+        """The schema of a map's keys."""
         if self.keys is None:
             raise DataException(f"{self.type} schema has no schema of its keys")
         return self.keys
@@ -117,7 +117,7 @@ class ConnectSchema:
             form["keys"] = self.key.to_json()
             form["values"] = self.item.to_json()
         elif self.type is SchemaType.STRUCT:
-            form["fields"] = [{**each.schema.to_json(), "field": each.name} for each in self.fields]
+            form["fields"] = [{**field.schema.to_json(), "field": field.name} for field in self.fields]
         form["optional"] = self.optional
         if self.name is not None:
             form["name"] = self.name
@@ -193,7 +193,7 @@ def _children(kind: SchemaType, form: dict[str, Any]) -> dict[str, Any]:
     if kind is SchemaType.STRUCT:
         if not isinstance(form.get("fields"), list):
             raise DataException('Struct schema\'s "fields" argument is not an array.')
-        return {"fields": tuple(_field(each) for each in form["fields"])}
+        return {"fields": tuple(_field(field) for field in form["fields"])}
     return {}
 
 

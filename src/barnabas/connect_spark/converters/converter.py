@@ -27,18 +27,18 @@ __all__ = ["Converter", "Decoded", "DecodedHeader", "Encoded"]
 
 @dataclass(frozen=True)
 class Decoded:
-    """What to_connect makes of bytes."""
+    """The result of to_connect."""
 
     schema: ConnectSchema | None
     column: Column
     error: Column | None
-    """A string that says what is wrong with this row; null where nothing is. None if no row can be wrong: then nobody
-    has to look."""
+    """The error of the row as a string; null without one. None if no row can fail: then no step
+    has to check it."""
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """What from_connect makes of typed data."""
+    """The result of from_connect."""
 
     column: Column
     """Binary."""
@@ -47,7 +47,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class DecodedHeader:
-    """Headers of one record may be of different types, so theirs is told row by row."""
+    """Headers of one record may be of different types, so theirs is returned row by row."""
 
     value: Column
     """VARIANT."""
@@ -68,11 +68,11 @@ class Converter(ABC):
         """``settings`` are those below the prefix (``value.converter.``), without it. Raises ConfigException."""
 
     def prepare(self, data: Column) -> Column:
-        """What is worth computing once per row before anything else: parsed JSON. By default the bytes themselves."""
+        """Compute once per row what later expressions share, such as parsed JSON. By default the bytes themselves."""
         return data
 
     def variety(self, prepared: Column) -> Column | None:
-        """A string by which rows of different schemas are told apart; None if this converter has only one schema.
+        """Return a string that distinguishes rows of different schemas; None if this converter has only one schema.
 
         Rows of one variety go together through ``to_connect``. Null is a variety as well.
         """

@@ -38,7 +38,7 @@ _DATA: tuple[type[Converter], ...] = (
 )
 _HEADERS: tuple[type[Converter], ...] = (*_DATA, SimpleHeaderConverter)
 CONVERTERS: Mapping[str, type[Converter]] = {
-    name: each for each in _HEADERS for name in (each.java_class, each.__name__)
+    name: converter for converter in _HEADERS for name in (converter.java_class, converter.__name__)
 }
 
 
@@ -48,7 +48,7 @@ def converter_of(setting: str, name: str, settings: Mapping[str, str]) -> Conver
     is_header = setting == "header.converter"
     if found is None or (found is SimpleHeaderConverter and not is_header):
         known = _HEADERS if is_header else _DATA
-        names = ", ".join(sorted(each.__name__ for each in known))
+        names = ", ".join(sorted(converter.__name__ for converter in known))
         raise ConfigException(setting, name, f"there is no such converter here; there are {names}")
     try:
         return found.of(settings)

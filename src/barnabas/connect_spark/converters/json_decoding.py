@@ -59,7 +59,7 @@ def first_error(errors: list[Column]) -> Column:
 
 def member(variant: Column, name: str) -> Column:
     """A member of an object as VARIANT; null if it isn't there (JSON's null is there)."""
-    quote = next((each for each in "\"'" if each not in name), None)
+    quote = next((character for character in "\"'" if character not in name), None)
     if quote is None or not name or "\\" in name:
         return F.try_element_at(variant.try_cast("map<string,variant>"), F.lit(name))
     return F.try_variant_get(variant, f"$[{quote}{name}{quote}]", "variant")
@@ -107,7 +107,7 @@ class JsonDecoding:
 
     def _struct(self, schema: ConnectSchema, variant: Column) -> Read:
         spark_type(schema)  # Refuses doubled names.
-        reads = [(each.name, self.read(each.schema, member(variant, each.name))) for each in schema.fields]
+        reads = [(field.name, self.read(field.schema, member(variant, field.name))) for field in schema.fields]
         wrong = F.when(
             ~is_object(variant),
             F.concat(F.lit("Structs should be encoded as JSON objects, but found "), _kind(variant)),
@@ -207,7 +207,7 @@ def _shown(name: str) -> str:
 
 
 def _kind(variant: Column) -> Column:
-    """What a person calls it: Jackson's names of nodes."""
+    """The readable type name: Jackson's names of nodes."""
     kind = F.schema_of_variant(variant)
     return (
         F.when(kind == "STRING", F.lit("STRING"))
@@ -220,7 +220,7 @@ def _kind(variant: Column) -> Column:
 
 
 def _first(items: Column, error: Callable[[Column], Column]) -> Column:
-    return F.get(F.filter(F.transform(items, error), lambda each: each.isNotNull()), F.lit(0))
+    return F.get(F.filter(F.transform(items, error), lambda message: message.isNotNull()), F.lit(0))
 
 
 def _expected(what: str, variant: Column) -> Column:

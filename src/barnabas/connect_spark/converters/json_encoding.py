@@ -33,7 +33,7 @@ _KEEP_NULLS = {"ignoreNullFields": "false"}
 
 
 def base64_text(content: Column) -> Column:
-    """In one line. Spark's own breaks it every 76 characters."""
+    """Encode in one line; Spark's own function breaks it every 76 characters."""
     return F.translate(F.base64(content), "\r\n", "")
 
 
@@ -76,7 +76,7 @@ class JsonEncoding:
             return F.transform(column, lambda item: self.form(schema.item, item))
         if schema.type is SchemaType.MAP:
             return self._map(schema, column)
-        fields = [self.form(each.schema, column.getField(each.name)).alias(each.name) for each in schema.fields]
+        fields = [self.form(field.schema, column.getField(field.name)).alias(field.name) for field in schema.fields]
         return F.when(column.isNotNull(), F.struct(*fields))
 
     def _map(self, schema: ConnectSchema, column: Column) -> Column:
@@ -104,13 +104,13 @@ class JsonEncoding:
             return not self._is_object(schema) or self._alters(schema.item)
         if schema.type is SchemaType.ARRAY:
             return self._alters(schema.item)
-        return any(self._alters(each.schema) for each in schema.fields)
+        return any(self._alters(field.schema) for field in schema.fields)
 
     def _alters(self, schema: ConnectSchema) -> bool:
         return self._changes(schema) or (schema.default is not None and self.replace_null_with_default)
 
     def error(self, schema: ConnectSchema | None, column: Column) -> Column:
-        """What is missing in a row: null where the schema has neither leave nor default for it."""
+        """Return the error of a row: a null value that is neither optional nor has a default."""
         found = None if schema is None else self._missing(schema, column)
         return no_error() if found is None else found
 
@@ -120,10 +120,10 @@ class JsonEncoding:
             told = "Conversion error: null value for field that is required and has no default value"
             errors.append(F.when(column.isNull(), F.lit(told)))
         if schema.type is SchemaType.STRUCT:
-            for each in schema.fields:
-                inner = self._missing(each.schema, column.getField(each.name))
+            for field in schema.fields:
+                inner = self._missing(field.schema, column.getField(field.name))
                 if inner is not None:
-                    named = F.concat(F.lit(f"{json.dumps(each.name, ensure_ascii=False)}: "), inner)
+                    named = F.concat(F.lit(f"{json.dumps(field.name, ensure_ascii=False)}: "), inner)
                     errors.append(F.when(column.isNotNull() & inner.isNotNull(), named))
         elif schema.type is SchemaType.ARRAY:
             errors += self._missing_among(schema.item, lambda: column)
@@ -139,4 +139,4 @@ class JsonEncoding:
             found = self._missing(schema, item)
             return no_error() if found is None else found
 
-        return [F.get(F.filter(F.transform(items(), missing), lambda each: each.isNotNull()), F.lit(0))]
+        return [F.get(F.filter(F.transform(items(), missing), lambda message: message.isNotNull()), F.lit(0))]

@@ -34,13 +34,13 @@ _PACKAGE = "org.apache.kafka.connect.converters"
 
 
 class _FixedTypeConverter(Converter):
-    """What bytes are is known without looking at them."""
+    """The type of the bytes is known without reading them."""
 
     kind: ClassVar[SchemaType]
     size: ClassVar[int | None] = None
-    """In bytes; None: any."""
+    """The size in bytes; None: any."""
     word: ClassVar[str]
-    """What Connect calls the type in its messages, and Kafka its serializers."""
+    """The name of the type in Connect's messages and Kafka's serializers."""
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> Self:

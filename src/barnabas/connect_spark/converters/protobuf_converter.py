@@ -88,7 +88,7 @@ class ProtobufConverter(Converter):
             try:
                 return codec[0].decode(bytes(data)), None
             except ValueError as error:
-                return None, f"the bytes are no {message}: {error}"
+                return None, f"the bytes are not a {message}: {error}"
 
         answered = F.udf(read, answer, useArrow=True)(prepared)
         return Decoded(connect_schema(kind), answered["value"], answered["error"])

@@ -42,25 +42,25 @@ class MessageUnknown(ValueError):
 
 class MessageCodec:
     def __init__(self, descriptors: bytes, message: str) -> None:
-        """Raises MessageUnknown, or ValueError for what is no set of descriptors or has no type in Spark."""
+        """Raises MessageUnknown, or ValueError for an invalid descriptor set, or one without a type in Spark."""
         files = descriptor_pb2.FileDescriptorSet()
         try:
             files.ParseFromString(descriptors)
         except DecodeError as error:
-            raise ValueError(f"it is no set of descriptors: {error}") from None
+            raise ValueError(f"it is not a descriptor set: {error}") from None
         pool = descriptor_pool.DescriptorPool()
         try:
-            for each in files.file:
-                pool.Add(each)
+            for file in files.file:
+                pool.Add(file)
         except (TypeError, ValueError) as error:
             raise ValueError(f"its files don't fit together (write it with --include_imports): {error}") from None
         try:
             self._descriptor = pool.FindMessageTypeByName(message)
         except KeyError:
             known = ", ".join(
-                f"{file.package}.{each.name}".lstrip(".") for file in files.file for each in file.message_type
+                f"{file.package}.{kind.name}".lstrip(".") for file in files.file for kind in file.message_type
             )
-            raise MessageUnknown(f"the descriptor file has no such message; it has {known or 'none'}") from None
+            raise MessageUnknown(f"the descriptor file does not have this message; it has {known or 'none'}") from None
         self._class = message_factory.GetMessageClass(self._descriptor)
         self.spark_type = _struct(self._descriptor, ())
 
@@ -100,7 +100,7 @@ def _struct(descriptor: Descriptor, outer: tuple[str, ...]) -> t.StructType:
             "keep it as bytes with ByteArrayConverter"
         )
     inner = (*outer, descriptor.full_name)
-    return t.StructType([t.StructField(each.name, _field_type(each, inner)) for each in descriptor.fields])
+    return t.StructType([t.StructField(field.name, _field_type(field, inner)) for field in descriptor.fields])
 
 
 def _field_type(field: FieldDescriptor, outer: tuple[str, ...]) -> t.DataType:
@@ -136,9 +136,9 @@ def _read_field(message: Message, field: FieldDescriptor) -> object:
     found = getattr(message, field.name)
     if _is_map(field):
         value = field.message_type.fields_by_name["value"]
-        return {key: _read_single(value, each) for key, each in found.items()}
+        return {key: _read_single(value, item) for key, item in found.items()}
     if _is_repeated(field):
-        return [_read_single(field, each) for each in found]
+        return [_read_single(field, item) for item in found]
     return _read_single(field, found)
 
 
@@ -169,17 +169,17 @@ def _write_field(message: Message, field: FieldDescriptor, given: Any) -> None:
     target = getattr(message, field.name)
     if _is_map(field):
         value = field.message_type.fields_by_name["value"]
-        for key, each in given.items():
+        for key, item in given.items():
             if value.message_type is not None:
-                _write_into(target[key], value, each)
+                _write_into(target[key], value, item)
             else:
-                target[key] = _scalar(value, each)
+                target[key] = _scalar(value, item)
     elif _is_repeated(field):
-        for each in given:
+        for item in given:
             if field.message_type is not None:
-                _write_into(target.add(), field, each)
+                _write_into(target.add(), field, item)
             else:
-                target.append(_scalar(field, each))
+                target.append(_scalar(field, item))
     elif field.message_type is not None:
         target.SetInParent()
         _write_into(target, field, given)

@@ -1,4 +1,4 @@
-"""Records between Kafka's bytes and a connector: what converters make, transforms change and sinks are given.
+"""Records between Kafka's bytes and a connector: the output of converters, changed by transforms and given to sinks.
 
 A RecordBatch is a DataFrame, of a micro-batch or of what a source has read, whose rows all have the same schemas. It
 has exactly the columns of ``COLUMNS``:
@@ -8,7 +8,7 @@ has exactly the columns of ``COLUMNS``:
 - ``headers``: array<struct<key string, value variant, schema string>>, the schema as Connect's JSON;
 - ``failure``: null, or what happened to this row: ``FAILURE``. Steps after the one that failed leave the row alone;
 - ``original``: the row as it was read from Kafka (``ORIGINAL``), for dead letters; null for a source. Whoever doesn't
-  read it pays nothing for it: Spark leaves out what nobody selects.
+  read it pays nothing for it: Spark omits columns that no step selects.
 
 One micro-batch becomes as many RecordBatches as it has pairs of schemas: usually one.
 """
@@ -35,7 +35,7 @@ ORIGINAL = (
     f"key: binary, value: binary, headers: {RAW_HEADERS}>"
 )
 FAILURE = "struct<stage: string, executing_class: string, exception_class: string, message: string>"
-"""What the headers ``__connect.errors.*`` of a dead letter say: where, in which converter or transform, and what."""
+"""The contents of a dead letter's headers ``__connect.errors.*``: where, in which converter or transform, and what."""
 
 
 class Stage(StrEnum):
@@ -61,9 +61,9 @@ class RecordBatch:
     key_schema: ConnectSchema | None
     value_schema: ConnectSchema | None
     can_fail: bool = True
-    """False where ``failure`` is null whatever the rows are; then nobody need look at it."""
+    """False where ``failure`` is null for all rows; then it need not be checked."""
     absent: frozenset[str] = frozenset()
-    """Of ``key`` and ``headers``: what no row has. No converter is asked for it."""
+    """The ones of ``key`` and ``headers`` that no row has, which are not converted."""
 
     def with_frame(self, frame: DataFrame) -> RecordBatch:
         return replace(self, frame=frame)

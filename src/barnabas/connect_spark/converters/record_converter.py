@@ -43,7 +43,7 @@ _DEFAULT_HEADER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 
 def failure_of(stage: Stage, java_class: str, error: Column, exception_class: Column | None = None) -> Column:
-    """What goes into ``failure``: null where there is no error."""
+    """Return the value of ``failure``: null without an error."""
     thrown = F.lit("org.apache.kafka.connect.errors.DataException") if exception_class is None else exception_class
     told = F.struct(
         F.lit(str(stage)).alias("stage"),
@@ -78,7 +78,7 @@ class RecordConverter:
         def find(setting: str, otherwise: str) -> Converter:
             config = connector_config if connector_config.get(setting) else worker_config
             prefix = setting + "."
-            below = {name.removeprefix(prefix): each for name, each in config.items() if name.startswith(prefix)}
+            below = {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
             return converter_of(setting, config.get(setting) or otherwise, below)
 
         return cls(find("key.converter", ""), find("value.converter", ""), find("header.converter", _DEFAULT_HEADER))
@@ -180,7 +180,7 @@ class RecordConverter:
     def from_connect(self, batches: Sequence[RecordBatch]) -> DataFrame:
         """For sources, and for sinks that write to topics: topic, partition, offset, timestamp, key and value (binary),
         headers (``RAW_HEADERS``), failure, original. Rows that failed before come through with null key and value."""
-        return reduce(lambda one, other: one.unionByName(other), (self._raw(batch) for batch in batches))
+        return reduce(lambda combined, other: combined.unionByName(other), (self._raw(batch) for batch in batches))
 
     def _raw(self, batch: RecordBatch) -> DataFrame:
         kind = (batch.key_schema, batch.value_schema, batch.can_fail, batch.absent)
@@ -245,7 +245,7 @@ class RecordConverter:
 
         names = (*_FRAME, "failure", "original")
         frames = [batch.frame.select(*(column(batch, at, name) for name in names)) for at, batch in enumerate(batches)]
-        frame = reduce(lambda one, other: one.union(other), frames)
+        frame = reduce(lambda combined, other: combined.union(other), frames)
         return RecordBatch(frame, None, None, any(batch.can_fail for batch in batches))
 
     @staticmethod
@@ -264,7 +264,7 @@ class RecordConverter:
             return moved(F.col(name), _source(batch, name, types[name][at]), targets[name]).alias(name)
 
         frames = [batch.good.select(*(column(batch, at, name) for name in wanted)) for at, batch in enumerate(batches)]
-        return reduce(lambda one, other: one.union(other), frames)
+        return reduce(lambda combined, other: combined.union(other), frames)
 
 
 def _of_each(headers: Column, change: Callable[[Column], Column]) -> Column:
@@ -282,7 +282,7 @@ def _first(headers: Column, error: Callable[[Column], Column | None]) -> Column 
         return no_error() if found is None else found
 
     errors = F.transform(headers, of_one)
-    return F.get(F.filter(errors, lambda each: each.isNotNull()), F.lit(0))
+    return F.get(F.filter(errors, lambda message: message.isNotNull()), F.lit(0))
 
 
 def _decoded(converter: Converter, prepared: Column, variety: str | None) -> Decoded:
@@ -314,7 +314,7 @@ def _declared_type(batch: RecordBatch, name: str) -> t.DataType:
 
 
 def _source(batch: RecordBatch, name: str, actual: t.DataType) -> t.DataType:
-    """Of schemaless data the column is VARIANT, whatever type it was found to fit into."""
+    """Return the column's type: VARIANT for schemaless data, whatever type it fits."""
     if _schema(batch, name) is not None:
         return actual
     return t.NullType() if isinstance(actual, t.NullType) else t.VariantType()

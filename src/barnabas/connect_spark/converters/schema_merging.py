@@ -39,7 +39,7 @@ def _without_void(kind: t.DataType, inside: bool = False) -> t.DataType:
     if isinstance(kind, t.NullType):
         return t.StringType() if inside else kind
     if isinstance(kind, t.StructType):
-        return t.StructType([t.StructField(each.name, _without_void(each.dataType, True)) for each in kind.fields])
+        return t.StructType([t.StructField(field.name, _without_void(field.dataType, True)) for field in kind.fields])
     if isinstance(kind, t.ArrayType):
         return t.ArrayType(_without_void(kind.elementType, True))
     return kind
@@ -53,23 +53,23 @@ def merged_type(kinds: Iterable[t.DataType]) -> t.DataType:
     return merged
 
 
-def _pair(one: t.DataType, other: t.DataType) -> t.DataType:
-    if one == other or isinstance(other, t.NullType):
-        return one
-    if isinstance(one, t.NullType):
-        return other
+def _pair(left: t.DataType, right: t.DataType) -> t.DataType:
+    if left == right or isinstance(right, t.NullType):
+        return left
+    if isinstance(left, t.NullType):
+        return right
     for ladder in (_WHOLE, _FLOATING):
-        if one in ladder and other in ladder:
-            return ladder[max(ladder.index(one), ladder.index(other))]
-    if isinstance(one, t.StructType) and isinstance(other, t.StructType):
-        names = dict.fromkeys([*one.names, *other.names])
-        return t.StructType([t.StructField(name, merged_type(_fields(name, one, other))) for name in names])
-    if isinstance(one, t.ArrayType) and isinstance(other, t.ArrayType):
-        return t.ArrayType(_pair(one.elementType, other.elementType))
-    if isinstance(one, t.MapType) and isinstance(other, t.MapType) and one.keyType == other.keyType:
-        return t.MapType(one.keyType, _pair(one.valueType, other.valueType))
-    if isinstance(one, t.DecimalType) and isinstance(other, t.DecimalType):
-        return _decimal(one, other)
+        if left in ladder and right in ladder:
+            return ladder[max(ladder.index(left), ladder.index(right))]
+    if isinstance(left, t.StructType) and isinstance(right, t.StructType):
+        names = dict.fromkeys([*left.names, *right.names])
+        return t.StructType([t.StructField(name, merged_type(_fields(name, left, right))) for name in names])
+    if isinstance(left, t.ArrayType) and isinstance(right, t.ArrayType):
+        return t.ArrayType(_pair(left.elementType, right.elementType))
+    if isinstance(left, t.MapType) and isinstance(right, t.MapType) and left.keyType == right.keyType:
+        return t.MapType(left.keyType, _pair(left.valueType, right.valueType))
+    if isinstance(left, t.DecimalType) and isinstance(right, t.DecimalType):
+        return _decimal(left, right)
     return t.VariantType()
 
 
@@ -77,9 +77,9 @@ def _fields(name: str, *structs: t.StructType) -> list[t.DataType]:
     return [struct[name].dataType for struct in structs if name in struct.names]
 
 
-def _decimal(one: t.DecimalType, other: t.DecimalType) -> t.DataType:
-    scale = max(one.scale, other.scale)
-    precision = max(one.precision - one.scale, other.precision - other.scale) + scale
+def _decimal(left: t.DecimalType, right: t.DecimalType) -> t.DataType:
+    scale = max(left.scale, right.scale)
+    precision = max(left.precision - left.scale, right.precision - right.scale) + scale
     return t.DecimalType(precision, scale) if precision <= 38 else t.VariantType()
 
 
@@ -96,9 +96,9 @@ def moved(column: Column, source: t.DataType, target: t.DataType) -> Column:
     if isinstance(source, t.StructType) and isinstance(target, t.StructType):
         known = set(source.names)
         fields = [
-            (moved(column.getField(each.name), source[each.name].dataType, each.dataType) if each.name in known
-             else F.lit(None).cast(each.dataType)).alias(each.name)
-            for each in target.fields
+            (moved(column.getField(field.name), source[field.name].dataType, field.dataType) if field.name in known
+             else F.lit(None).cast(field.dataType)).alias(field.name)
+            for field in target.fields
         ]  # fmt: skip
         return F.when(column.isNotNull(), F.struct(*fields))
     if isinstance(source, t.ArrayType) and isinstance(target, t.ArrayType):

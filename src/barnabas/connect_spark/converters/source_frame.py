@@ -1,4 +1,5 @@
-"""What a source's ``read`` returned -> a RecordBatch. Columns that a record does not have are refused by name."""
+"""Converts the result of a source's ``read`` to a RecordBatch. Columns that a record does not have are refused by
+name."""
 
 from __future__ import annotations
 
@@ -60,12 +61,12 @@ def _check_columns(names: list[str]) -> None:
     doubled = sorted({name for name in names if names.count(name) > 1})
     problems = [
         f"{what} {', '.join(found)}"
-        for what, found in (("there is no column", missing), ("unknown:", unknown), ("more than once:", doubled))
+        for what, found in (("no column", missing), ("unknown:", unknown), ("more than once:", doubled))
         if found
     ]
     if problems:
         raise DataException(
-            f"what the source has read is no batch of records ({'; '.join(problems)}). "
+            f"the source did not return a batch of records ({'; '.join(problems)}). "
             f"Select {' and '.join(_REQUIRED)}, and any of {', '.join(n for n in _ALLOWED if n not in _REQUIRED)}; "
             "several fields belong into one struct as value"
         )

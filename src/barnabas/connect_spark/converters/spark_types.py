@@ -62,12 +62,12 @@ def spark_type(schema: ConnectSchema | None) -> t.DataType:
     if schema.type is SchemaType.STRUCT:
         if len(schema.field_by_name) != len(schema.fields):
             raise DataException("the schema of a struct has two fields of the same name")
-        return t.StructType([t.StructField(each.name, spark_type(each.schema)) for each in schema.fields])
+        return t.StructType([t.StructField(field.name, spark_type(field.schema)) for field in schema.fields])
     return _PRIMITIVES[schema.type]
 
 
 def decimal_type(schema: ConnectSchema) -> t.DecimalType:
-    """Of a Decimal."""
+    """The type of a Decimal."""
     scale = schema.scale
     told = dict(schema.parameters).get(PRECISION, "")
     precision = int(told) if told.isdigit() and 0 < int(told) <= _MAX_PRECISION else _MAX_PRECISION
@@ -81,7 +81,7 @@ def connect_schema(spark: t.DataType, *, optional: bool = True) -> ConnectSchema
     if isinstance(spark, t.VariantType):
         return None
     if isinstance(spark, t.StructType):
-        fields = tuple(Field(each.name, _inner(each.dataType, each.nullable, each.name)) for each in spark.fields)
+        fields = tuple(Field(field.name, _inner(field.dataType, field.nullable, field.name)) for field in spark.fields)
         return ConnectSchema(SchemaType.STRUCT, optional, fields=fields)
     if isinstance(spark, t.ArrayType):
         return ConnectSchema(SchemaType.ARRAY, optional, values=_inner(spark.elementType, spark.containsNull, "items"))

@@ -1,4 +1,4 @@
-"""StringConverter: text in an encoding. What is no text is written as Connect's literals, and structures as JSON."""
+"""StringConverter: text in an encoding. Other values are written as Connect's literals, and structures as JSON."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ class StringConverter(Converter):
 
     def _text(self, data: Column) -> tuple[Column, Column | None]:
         if self.encoding == "UTF-8":
-            # Java's own decoder, which replaces what is no UTF-8 (see the settings of the session), as Connect's does.
+            # Java's own decoder, which replaces invalid UTF-8 (see the settings of the session), as Connect's does.
             # It takes a quarter of the time of make_valid_utf8.
             return F.decode(data, "UTF-8"), None
         if self.encoding in _UTF16:
             whole = F.hex(data).rlike(f"^{_UTF16[self.encoding]}$")
-            told = F.lit(f"the bytes are no {self.encoding}: check {_ENCODING}")
+            told = F.lit(f"the bytes are not valid {self.encoding}: check {_ENCODING}")
             return F.when(whole, F.decode(data, self.encoding)), F.when(~whole, told)
         text = F.decode(data, "ISO-8859-1")
         if self.encoding == "US-ASCII":

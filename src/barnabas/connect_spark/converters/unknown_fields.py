@@ -1,4 +1,4 @@
-"""Fields of schemaless JSON that a given schema has no place for: told, so that nobody loses one without knowing."""
+"""Reports fields of schemaless JSON that the given schema lacks, so that none is lost silently."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["unknown_fields"]
 
 
 def unknown_fields(schema: ConnectSchema, variant: Column) -> Column:
-    """What is wrong with the row (string), null if the schema has a place for everything in it."""
+    """Return the error of the row (string), null if the schema has all of its fields."""
     found = _unknown(schema, variant, "")
     return first_error(found)
 
@@ -24,16 +24,16 @@ def unknown_fields(schema: ConnectSchema, variant: Column) -> Column:
 def _unknown(schema: ConnectSchema, variant: Column, path: str) -> list[Column]:
     if schema.type is SchemaType.STRUCT:
         names = F.map_keys(variant.try_cast("map<string,variant>"))
-        extra = F.array_except(names, F.array(*(F.lit(each.name) for each in schema.fields)).cast("array<string>"))
+        extra = F.array_except(names, F.array(*(F.lit(field.name) for field in schema.fields)).cast("array<string>"))
         told = F.concat(
             F.lit(f"fields that barnabas.schema has no place for{path}: "),
             F.array_join(F.sort_array(extra), ", "),
             F.lit(". Add them there, or set barnabas.schema.unknown.fields=ignore"),
         )
         inner = [
-            each
+            name
             for field in schema.fields
-            for each in _unknown(field.schema, member(variant, field.name), f"{path or ' in'} {field.name}")
+            for name in _unknown(field.schema, member(variant, field.name), f"{path or ' in'} {field.name}")
         ]
         return [F.when(F.size(extra) > 0, told), *inner]
     if schema.type is SchemaType.ARRAY:
@@ -47,4 +47,4 @@ def _among(schema: ConnectSchema, items: Column, path: str) -> list[Column]:
     if schema.type.is_primitive:
         return []
     told = F.transform(items, lambda item: first_error(_unknown(schema, item, path)))
-    return [F.get(F.filter(told, lambda each: each.isNotNull()), F.lit(0))]
+    return [F.get(F.filter(told, lambda message: message.isNotNull()), F.lit(0))]

@@ -44,7 +44,7 @@ def _with_text_keys(schema: ConnectSchema, column: Column) -> Column:
         return inner if schema.key.type is SchemaType.STRING else F.transform_keys(inner, lambda key, _: _text(key))
     if not schema.fields:
         return column
-    fields = [_with_text_keys(each.schema, column.getField(each.name)).alias(each.name) for each in schema.fields]
+    fields = [_with_text_keys(field.schema, column.getField(field.name)).alias(field.name) for field in schema.fields]
     return F.when(column.isNotNull(), F.struct(*fields))
 
 
@@ -85,7 +85,7 @@ def text_of(value: Column, schema: Column | None = None) -> Column:
 
 
 def _scaled(digits: Column, schema: Column) -> Column:
-    """With all the places that a Decimal's schema tells of: VARIANT drops zeros at the end."""
+    """Format with all decimal places of the schema: VARIANT drops trailing zeros."""
     scale = F.regexp_extract(schema, r'"scale":\s*"([0-9]+)"', 1).try_cast("int")
     places = F.when(digits.contains("."), F.substring_index(digits, ".", -1)).otherwise(F.lit(""))
     padded = F.rpad(places, F.greatest(scale, F.length(places)), F.lit("0"))

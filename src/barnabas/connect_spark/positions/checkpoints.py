@@ -3,7 +3,7 @@
 It agrees when its last finished batch ended where Kafka says, or when exactly one batch beyond that was planned: Spark
 then repeats it with the same records. A checkpoint that is behind (the batch was committed to Kafka, Spark's own note
 of it was lost), ahead by more, of other partitions, or unreadable is thrown away, and the query starts at Kafka's
-position. So a task can move to a worker without the folder, and whoever changes offsets changes them in Kafka alone.
+position. So a task can move to a worker without the folder, and offsets are changed in Kafka alone.
 
 A folder has Spark's ``offsets/N`` (batch N was planned to end there) and ``commits/N`` (it was finished), and our
 ``barnabas.json``: where batch 0 began, and the number that is added to Spark's batch numbers. The sum never comes twice
@@ -50,7 +50,7 @@ class CheckpointState:
     ends: Mapping[int, list[Any]]
     """Spark's end offset of each source, by batch: the last two that were planned."""
     work: Mapping[str, object] = field(default_factory=dict)
-    """What the task read, if its position does not say that."""
+    """The work of the task, if its position does not include it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def _ends(path: Path) -> list[object]:
 
 
 def note_planned(folder: Path, batch_number: int, ends: Sequence[Any]) -> None:
-    """Before a batch that is driven here: what Spark would write, so that either goes on where the other was."""
+    """Write before a batch the offsets that Spark would write, so that either can continue after the other."""
     metadata = {"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {}}
     lines = ["v1", json.dumps(metadata), *("-" if end is None else json.dumps(end) for end in ends)]
     _write(folder / "offsets", batch_number, "\n".join(lines))

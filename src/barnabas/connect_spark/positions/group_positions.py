@@ -32,7 +32,7 @@ def first_positions(
     bounds: Mapping[TopicPartition, tuple[int, int]],
     reset: str,
 ) -> tuple[Positions, list[str]]:
-    """Where to begin in each partition, and what somebody should know about it. Raises TerminalError for ``none``."""
+    """Return where to begin in each partition, and a note for the operator. Raises TerminalError for ``none``."""
     if reset not in _RESETS:
         raise ConfigException("consumer.auto.offset.reset", reset, f"Write one of {', '.join(_RESETS)}")
     positions: Positions = {}
@@ -45,7 +45,7 @@ def first_positions(
             continue
         if reset == "none":
             raise TerminalError(
-                f"{partition}: there is no position to go on from"
+                f"{partition}: no position to continue from"
                 + ("" if position is None else f" (offset {position} is not in the partition: it has {first} to {end})")
                 + ", and auto.offset.reset is none. Set offsets for the connector, or another auto.offset.reset."
             )
@@ -84,7 +84,7 @@ class GroupPositions:
     def committed(self, partitions: Sequence[TopicPartition]) -> Positions:
         """Raises AdminError or ClientError."""
         found = self._admin.list_group_offsets({self.group: partitions})[self.group].raise_for_errors()
-        return {partition: each.offset for partition, each in found.items()}
+        return {partition: committed.offset for partition, committed in found.items()}
 
     def bounds(
         self, partitions: Sequence[TopicPartition], *, is_committed: bool = False
@@ -98,15 +98,15 @@ class GroupPositions:
             self._admin.list_offsets(dict.fromkeys(partitions, spec), isolation_level=level).raise_for_errors()
             for spec in (OffsetSpec.earliest(), OffsetSpec.latest())
         )
-        return {each: (first[each].offset, end[each].offset) for each in partitions}
+        return {partition: (first[partition].offset, end[partition].offset) for partition in partitions}
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Raises AdminError or ClientError; TerminalError when somebody else is in the group."""
+        """Raises AdminError or ClientError; TerminalError if another member is in the group."""
         results = self._admin.alter_group_offsets(self.group, positions)
         taken = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP, ErrorCode.ILLEGAL_GENERATION)
         if any(error.code in taken for error in results.errors.values()):
             raise TerminalError(
-                f"consumer group {self.group} has members: somebody else reads the topics of this connector with it, "
+                f"consumer group {self.group} has members: another consumer reads the connector's topics with it, "
                 "so its offsets can't be committed. Stop that consumer, or give the connector another group with "
                 "consumer.override.group.id."
             )

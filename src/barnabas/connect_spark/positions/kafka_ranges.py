@@ -27,7 +27,7 @@ Bounds = Mapping[TopicPartition, tuple[int, int]]
 
 
 class DataLost(Exception):
-    """What comes next is not in a partition any more."""
+    """The next record is no longer in the partition."""
 
 
 def next_ends(starts: Positions, bounds: Bounds, most: int) -> dict[TopicPartition, int]:
@@ -67,7 +67,7 @@ class KafkaBatches:
         process: Callable[[DataFrame, int, BatchEnds], None],
         note: Callable[[int, int], None],
     ) -> None:
-        """``options`` are those of Spark's Kafka reader. ``note`` is told rows and milliseconds of each batch."""
+        """``options`` are those of Spark's Kafka reader. ``note`` receives rows and milliseconds of each batch."""
         self._spark = spark
         self._options = options
         self._positions = dict(positions)
@@ -81,7 +81,7 @@ class KafkaBatches:
         self._planned: dict[TopicPartition, int] | None = None
         """The end of a batch that is in the checkpoint and was not finished."""
         self.last: dict[str, object] | None = None
-        """The last batch, for who looks on."""
+        """The last batch, for the status."""
         self.frame: DataFrame | None = None
         state = read_state(self._folder)
         if checkpoint.is_resumed and state is not None and state.planned is not None:
@@ -97,12 +97,14 @@ class KafkaBatches:
         starts, ends = self._positions, self._planned
         if ends is None:
             ends = next_ends(starts, self._bounds(), self._most)
-            if all(ends[each] == start for each, start in starts.items()):
+            if all(ends[partition] == start for partition, start in starts.items()):
                 return
             note_planned(self._folder, self._number, [kafka_json(ends)])
         began = time.monotonic()
         number = self._number
-        self._ends = {at: each for at, each in self._ends.items() if at == number - 1} | {number: [kafka_json(ends)]}
+        self._ends = {at: end_offsets for at, end_offsets in self._ends.items() if at == number - 1} | {
+            number: [kafka_json(ends)]
+        }
         self.frame = self._read(starts, ends)
         self._process(self.frame, number, self)
         note_finished(self._folder, number)
@@ -113,14 +115,14 @@ class KafkaBatches:
         self._note(rows, took_ms)
 
     def _read(self, starts: Positions, ends: Positions) -> DataFrame:
-        new = {each: start for each, start in starts.items() if ends[each] > start}
+        new = {partition: start for partition, start in starts.items() if ends[partition] > start}
         assigned = {topic: sorted(map(int, offsets)) for topic, offsets in kafka_json(new).items()}
         return (
             self._spark.read.format("kafka")
             .options(**self._options)
             .option("assign", json.dumps(assigned))
             .option("startingOffsets", json.dumps(kafka_json(new)))
-            .option("endingOffsets", json.dumps(kafka_json({each: ends[each] for each in new})))
+            .option("endingOffsets", json.dumps(kafka_json({partition: ends[partition] for partition in new})))
             .option("includeHeaders", "true")
             .option("failOnDataLoss", "true")
             .load()

@@ -1,4 +1,4 @@
-"""Positions of sources that somebody sets by hand (KIP-875): refused at once if their task could not begin there."""
+"""Checks positions of sources set on request (KIP-875): refused at once if the task could not begin there."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class SparkPositions:
         return None
 
     def pairs(self, ends: Sequence[object]) -> Pairs:
-        """What has to be written when a batch has ended there."""
+        """Return the offsets to write when a batch has ended there."""
         pairs: Pairs = [
             (self._key(index, self._work.partition), {_OFFSET: json.dumps(end, separators=(",", ":"))})
             for index, end in enumerate(ends)

@@ -24,7 +24,7 @@ class BatchGate:
         self._is_closed = False
         self._is_fenced = False
         self.failure: BaseException | None = None
-        """What a batch ended with, as it was raised: Spark hands on its text alone."""
+        """The exception of a batch, as raised: Spark passes on its text alone."""
 
     @contextmanager
     def batch(self) -> Iterator[None]:

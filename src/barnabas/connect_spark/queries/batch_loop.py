@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 _LOOK_AT_SERVER_S = 20
 """How often a server is asked for a word while there is nothing to do: it ends sessions that are silent for an hour,
-and a task whose server is gone must not seem to run."""
+and a task whose server has stopped must not seem to run."""
 _STOP_WAIT_S = 10.0
 
 

@@ -58,7 +58,7 @@ class TopicRules:
         """None if topics are not made here. Raises ConfigException."""
         if not is_enabled or not any(name.startswith(_PREFIX) for name in connector_config):
             return None
-        names = [each.strip() for each in connector_config.get(f"{_PREFIX}groups", "").split(",") if each.strip()]
+        names = [part.strip() for part in connector_config.get(f"{_PREFIX}groups", "").split(",") if part.strip()]
         default = _rule(connector_config, _DEFAULT, None)
         return cls(tuple(_rule(connector_config, name, default) for name in names if name != _DEFAULT), default)
 
@@ -99,7 +99,7 @@ def _patterns(name: str, text: str) -> tuple[re.Pattern[str], ...]:
         try:
             found.append(re.compile(part))
         except re.error as error:
-            raise ConfigException(name, part, f"It is no regular expression: {error}") from None
+            raise ConfigException(name, part, f"It is not a regular expression: {error}") from None
     return tuple(found)
 
 
@@ -136,7 +136,7 @@ def subscribed(names: Iterable[str], topics: Sequence[str], pattern: str | None)
     try:
         compiled = re.compile(pattern)
     except re.error as error:
-        raise ConfigException("topics.regex", pattern, f"It is no regular expression: {error}") from None
+        raise ConfigException("topics.regex", pattern, f"It is not a regular expression: {error}") from None
     return sorted(name for name in names if compiled.fullmatch(name))
 
 
@@ -147,7 +147,7 @@ def partition_counts(
 
     Internal topics are matched by no pattern. Raises AdminError or ClientError.
     """
-    names = list(topics) if topics is not None else [each.name for each in admin.list_topics()]
+    names = list(topics) if topics is not None else [topic.name for topic in admin.list_topics()]
     if pattern is not None:
         names = subscribed(names, (), pattern)
     if not names:
@@ -160,4 +160,4 @@ def partition_counts(
     ]
     if refused:
         raise refused[0]
-    return {str(name): len(each.partitions) for name, each in found.values.items()}
+    return {str(name): len(description.partitions) for name, description in found.values.items()}

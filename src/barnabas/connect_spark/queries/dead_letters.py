@@ -1,4 +1,4 @@
-"""What becomes of bad records that are tolerated: lines in the log, and records in the dead-letter topic (KIP-298).
+"""Reports tolerated bad records: lines in the log, and records in the dead-letter topic (KIP-298).
 
 A dead letter has the key, the value and the headers that the record had in Kafka. With
 ``errors.deadletterqueue.context.headers.enable`` it also has headers that say what happened to it.
@@ -26,7 +26,7 @@ _SHOWN_BYTES = 1000
 
 
 def dead_letters(bad: DataFrame, task: ConnectorTaskId, policy: ErrorPolicy) -> DataFrame:
-    """``bad`` are rows with ``failure`` and ``original``; what comes out is for Spark's Kafka writer."""
+    """``bad`` are rows with ``failure`` and ``original``; the result is for Spark's Kafka writer."""
     from pyspark.sql import functions as F
 
     original = F.col("original")
@@ -70,14 +70,14 @@ def write_dead_letters(
     bad: Iterable[DataFrame], task: ConnectorTaskId, policy: ErrorPolicy, options: Mapping[str, str]
 ) -> None:
     """``options`` are those of Spark's Kafka writer."""
-    for each in bad:
-        dead_letters(each, task, policy).write.format("kafka").options(**options).save()
+    for bad_record in bad:
+        dead_letters(bad_record, task, policy).write.format("kafka").options(**options).save()
 
 
 def log_bad_records(bad: Iterable[DataFrame], task: ConnectorTaskId, policy: ErrorPolicy) -> None:
     left = LOGGED_MAX
-    for each in bad:
-        rows = each.select("failure", "original").limit(left).collect()
+    for bad_record in bad:
+        rows = bad_record.select("failure", "original").limit(left).collect()
         left -= len(rows)
         for row in rows:
             log.error("%s", _line(row, task, policy))

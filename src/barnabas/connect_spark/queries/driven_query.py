@@ -12,7 +12,7 @@ __all__ = ["DrivenQuery"]
 
 
 class DrivenQuery(ABC):
-    """A RunningQuery but for ``stop``: what interrupts a thread depends on what it does."""
+    """A RunningQuery without ``stop``: how to interrupt the thread depends on its work."""
 
     def __init__(self, thread_name: str) -> None:
         self._error: BaseException | None = None

@@ -1,4 +1,4 @@
-"""What a connector's ``errors.*`` settings ask for (KIP-298), and the texts about a bad record."""
+"""The policy of a connector's ``errors.*`` settings (KIP-298), and the texts about a bad record."""
 
 from __future__ import annotations
 

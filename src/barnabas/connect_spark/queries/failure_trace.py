@@ -1,7 +1,7 @@
-"""What the status of a task says about its failure: the reason first, in words, then where it came from.
+"""Builds the failure trace in a task's status: the reason first, in words, then where it came from.
 
-Spark wraps an error in another and these in a third, each with its stack; who reads a status wants the innermost text
-first. Secrets that are in the settings of the connector never get into a trace.
+Spark wraps an error in another and these in a third, each with its stack; the reader of a status needs the innermost
+text first. Secrets that are in the settings of the connector never get into a trace.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CAUSED_BY = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 
 
 def failure_trace(error: BaseException, config: Mapping[str, str]) -> str:
-    """For a status, with the values of secret settings taken out."""
+    """Return the trace for a status, without the values of secret settings."""
     parts = [reason_of(error), "", *_stacks(error)]
     text = without_secrets("\n".join(parts).rstrip() + "\n", config)
     return text if len(text) <= _TRACE_MAX else text[: _TRACE_MAX - 20] + "\n... (cut short)\n"
@@ -34,10 +34,10 @@ def failure_trace(error: BaseException, config: Mapping[str, str]) -> str:
 def reason_of(error: BaseException) -> str:
     """One error of a chain says best what happened: the innermost one that has a text."""
     best = ""
-    for each in _chain(error):
-        described = getattr(each, "_desc", None)
-        java = str(getattr(each, "_stackTrace", None) or "")
-        text = str(described) if described else _text(each)
+    for cause in _chain(error):
+        described = getattr(cause, "_desc", None)
+        java = str(getattr(cause, "_stackTrace", None) or "")
+        text = str(described) if described else _text(cause)
         text = _PROXY.sub("", _PLAN.sub("", text)).strip()
         if text.startswith(_CALLED):  # Of an error that PySpark has no class for, all is in the text.
             java = text
@@ -46,7 +46,7 @@ def reason_of(error: BaseException) -> str:
         if innermost and _is_wrapper(text):
             text = innermost[-1]
         text = _DECORATION.sub("", _DECORATION.sub("", text)).strip()
-        best = text or best or type(each).__name__
+        best = text or best or type(cause).__name__
     return best
 
 
@@ -59,7 +59,7 @@ def _text(error: BaseException) -> str:
 
 
 def _is_wrapper(text: str) -> bool:
-    """Spark's words for "a task of mine failed", which tell nothing."""
+    """Spark's words for "a task of mine failed", which carry no information."""
     return text.removeprefix("org.apache.spark.SparkException: ").startswith(_WRAPPERS) or not text
 
 
@@ -85,8 +85,8 @@ def _stacks(error: BaseException) -> Iterator[str]:
         yield "".join(traceback.format_exception(error)).rstrip()
     except Exception:
         yield "".join(traceback.format_tb(error.__traceback__)).rstrip()
-    for each in _chain(error):
-        java = getattr(each, "_stackTrace", None)
+    for cause in _chain(error):
+        java = getattr(cause, "_stackTrace", None)
         if java:
             yield "JVM stack:\n" + str(java).rstrip()
             return

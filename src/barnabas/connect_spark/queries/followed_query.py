@@ -28,7 +28,7 @@ _IDLE_WAIT_S = 5.0
 
 
 def refuse_unfollowable(task: SourceTask, topic_rules: TopicRules | None, policy: ErrorPolicy) -> None:
-    """What needs to look at each batch, which is on the server. Raises TerminalError."""
+    """Refuse features that need each batch in this process. Raises TerminalError."""
     name = f"{type(task).__module__}.{type(task).__qualname__}"
     reads = f"{name} reads a streaming DataFrame, whose batches a Spark Connect server (sc://) keeps to itself"
     elsewhere = "or run the worker with barnabas.connect.spark.master=local[*] or spark://host:port"
@@ -68,7 +68,7 @@ class FollowedQuery(DrivenQuery):
         self._is_stopping = threading.Event()
 
     def exception(self) -> BaseException | None:
-        """Of the query itself, unless following it failed."""
+        """The error of the query itself, unless following it failed."""
         if self._error is not None:
             return self._error
         found: BaseException | None = self._query.exception()
@@ -100,8 +100,8 @@ class FollowedQuery(DrivenQuery):
         last = self._query.lastProgress
         if last is None or last.json == self._seen:
             return  # All that is kept is some 100 of them.
-        for each in self._query.recentProgress:
-            told = json.loads(each.json)
+        for progress in self._query.recentProgress:
+            told = json.loads(progress.json)
             rows = sum(int(source.get("numInputRows") or 0) for source in told["sources"])
             if told["batchId"] <= self._noted or not rows:
                 continue  # One that found nothing has the number of the next one that does.
@@ -113,5 +113,5 @@ class FollowedQuery(DrivenQuery):
 
 
 def _parsed(offset: Any) -> Any:
-    """A server tells it as the text of the offset's JSON."""
+    """Decode an offset, which the server returns as JSON text."""
     return json.loads(offset) if isinstance(offset, str) else offset

@@ -1,4 +1,4 @@
-"""Settings of the Kafka clients of a task: what the worker's prefixes and the connector's overrides make together.
+"""Settings of the Kafka clients of a task: the worker's prefixes combined with the connector's overrides.
 
 As in Kafka, a task's clients inherit nothing of the worker's own client but ``bootstrap.servers``: what secures them is
 written ``consumer.``, ``producer.``, ``admin.`` in the worker's file, or ``consumer.override.`` and so on in the
@@ -48,7 +48,7 @@ _NOT_FOR_SPARK = _SET_BY_SPARK | {"group.id", "auto.offset.reset", "group.instan
 
 
 def consumer_settings(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
-    """``auto.offset.reset`` is among them: ``earliest`` if nobody says otherwise, as in Kafka's workers."""
+    """``auto.offset.reset`` is among them: ``earliest`` by default, as in Kafka's workers."""
     return {"auto.offset.reset": "earliest", **_settings("consumer", worker, connector)}
 
 
@@ -61,7 +61,8 @@ def admin_settings(worker: Mapping[str, str], connector: Mapping[str, str]) -> d
 
 
 def spark_consumer_options(settings: Mapping[str, str], client_id: str) -> dict[str, str]:
-    """What Spark's reader needs of it. Positions are ours, so it gets neither a group nor a reset policy."""
+    """Return the settings for Spark's reader. The worker keeps the positions, so it gets neither a group nor a reset
+    policy."""
     options = {name: value for name, value in settings.items() if name not in _NOT_FOR_SPARK}
     return _prefixed({"client.id": client_id, **_CONSUMER_DEFAULTS, **options})
 

@@ -44,11 +44,11 @@ class Polled:
 
 class PolledSourceTask(SourceTask):
     def read(self, spark: SparkSession) -> DataFrame:
-        raise TypeError("a polled source is asked by poll")
+        raise TypeError("a polled source is read by poll")
 
     def poll(self, spark: SparkSession) -> Polled | None:
-        """What is new since the last call, None for nothing. The one before is safe. Called every trigger interval,
-        and at once after a batch."""
+        """Return the new records since the last call, None without any. The previous ones are safe. Called every
+        trigger interval, and at once after a batch."""
         raise NotImplementedError
 
 
@@ -74,7 +74,7 @@ class Poller:
         self._is_awaited = False
         """A batch waits for what is found next, so there need be no tick for it."""
         self._has_found_nothing = False
-        """By the last poll, since what was taken is safe."""
+        """Records found by the last poll, since the taken ones are safe."""
         self._stream = _TickStream(spark)
         self._thread = threading.Thread(target=self._run, name="connect-poll", daemon=True)
 
@@ -84,14 +84,14 @@ class Poller:
 
     @property
     def pending(self) -> Polled | None:
-        """What was found and is not safe yet. The task believes to be after it, so it must not get lost."""
+        """Records that were found and are not safe yet. The task counts as past them, so they must not be lost."""
         return self._found if isinstance(self._found, Polled) else None
 
     def begin(self) -> None:
         self._thread.start()
 
     def take(self) -> Polled | None:
-        """In the batch: what was found, None if the batch before had it already. Raises what polling ended with."""
+        """Take the found records, None if the previous batch had them. Raises the error of polling."""
         with self._changed:
             found = self._found
             if found is None or self._is_taken:
@@ -122,7 +122,7 @@ class Poller:
         return self.take()
 
     def done(self) -> None:
-        """What was taken is safe."""
+        """Note that the taken records are safe."""
         with self._changed:
             self._found = None
             self._is_taken = self._has_found_nothing = False

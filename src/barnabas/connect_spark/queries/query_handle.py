@@ -45,8 +45,8 @@ class QueryHandle:
             return None
         offsets = found.get().offsets()
         return [
-            json.loads(each.get().json()) if each.isDefined() else None
-            for each in (offsets.apply(index) for index in range(offsets.size()))
+            json.loads(offset.get().json()) if offset.isDefined() else None
+            for offset in (offsets.apply(index) for index in range(offsets.size()))
         ]
 
 

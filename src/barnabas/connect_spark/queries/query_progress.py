@@ -1,4 +1,4 @@
-"""What a running query tells of itself: its plan and its last batch, for who looks at the console."""
+"""Reads a running query's plan and its last batch, for the console."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def plan_of(query: RunningQuery, config: Mapping[str, str]) -> QueryPlan | None:
         else:
             plan, progress, spark_ui = _told_by_jvm(cast("StreamingQuery", query))
     except Exception as error:  # Its JVM may be on its way out.
-        log.debug("a query did not tell its plan: %s", error)
+        log.debug("cannot read the plan of a query: %s", error)
         return None
     return QueryPlan(without_secrets(plan, config), without_secrets(progress, config), spark_ui)
 

@@ -1,7 +1,7 @@
 """The way of records between Kafka and a plugin: converters, then transforms, and the other way round for a source.
 
 A bad record does not end a query by itself: the step that can't take it leaves a reason in the column ``failure``
-(``record_batch.FAILURE``), and later steps leave such rows alone. What becomes of them is decided at the end. Without
+(``record_batch.FAILURE``), and later steps leave such rows alone. The last step decides about them. Without
 tolerance, looking at the reason raises: the error names topic, partition and offset. With it, such rows are left out
 and counted while the good ones are written; only if there are any is the batch read once more, for the log and the
 dead-letter topic. So a stream without bad records pays nothing, and no record passes through Python.
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 __all__ = ["SINK_COLUMNS", "ConverterPath", "RecordPath", "counted", "raising", "refusing", "strict", "used_columns"]
 
 SINK_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
-"""Of what ``SinkTask.write`` is given."""
+"""The columns that ``SinkTask.write`` receives."""
 
 
 class RecordPath(Protocol):
     """Converters and transforms of one connector."""
 
     def sink_batches(self, raw: DataFrame) -> list[RecordBatch]:
-        """What Spark's Kafka source gives, converted and transformed; one batch for each pair of schemas."""
+        """Convert and transform the records of Spark's Kafka source; one batch for each pair of schemas."""
 
     def sink_frame(self, batches: Sequence[RecordBatch], columns: Sequence[str] = SINK_COLUMNS) -> DataFrame:
         """The good rows of all batches, for ``SinkTask.write``."""
@@ -88,7 +88,7 @@ class ConverterPath:
 
 
 def used_columns(task: SinkTask) -> tuple[str, ...]:
-    """Of ``SINK_COLUMNS``, in this order. Raises TerminalError."""
+    """Select from ``SINK_COLUMNS``, in this order. Raises TerminalError."""
     told = task.columns()
     if told is None:
         return SINK_COLUMNS
@@ -102,12 +102,12 @@ def used_columns(task: SinkTask) -> tuple[str, ...]:
 
 
 def strict(batch: RecordBatch) -> RecordBatch:
-    """For whoever tolerates no bad record."""
+    """Make bad records fail the batch."""
     return batch.with_frame(raising(batch.frame)) if batch.can_fail else batch
 
 
 def raising(frame: DataFrame) -> DataFrame:
-    """The same rows; whoever asks a bad one for its reason, if only whether it has one, gets an error."""
+    """Return the same rows; reading the failure of a bad row raises its error."""
     from pyspark.sql import functions as F
 
     failure, original = F.col("failure"), F.col("original")

@@ -1,4 +1,4 @@
-"""How many rows a batch had and how many of them were bad, told by the action that writes it anyway.
+"""How many rows a batch had and how many of them were bad, counted by the action that writes it.
 
 Only the first action on a frame is counted, and only if it looked at all rows is the count right.
 """

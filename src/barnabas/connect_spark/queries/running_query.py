@@ -1,4 +1,4 @@
-"""What a task holds while it runs: a streaming query of Spark's, or a loop of ours where no callback of a query could
+"""The running query of a task: a streaming query of Spark's, or a loop of ours where no callback of a query could
 come back to this process (``batch_loop``). Both are driven through the same gate and keep the same checkpoints."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class RunningQuery(Protocol):
     def isActive(self) -> bool: ...
 
     def exception(self) -> BaseException | None:
-        """What it ended with, None if it runs or was stopped."""
+        """The error that ended it, None if it runs or was stopped."""
 
     def stop(self) -> None:
         """Returns when nothing of it runs any more. Raises if that can't be had."""

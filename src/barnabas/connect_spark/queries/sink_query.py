@@ -83,9 +83,9 @@ class SinkProgram:
         self._columns = used_columns(task)
         self._refuses = type(task).refused is not SinkTask.refused
         self._is_fixed = False
-        """What the running query gives is what the task writes."""
+        """Whether the task writes the output of the running query."""
         self._bad_records = 0
-        """Of the last batch."""
+        """The number of bad records of the last batch."""
         spec.figures.is_of(TaskKind.SINK, partitions=len(self._partitions))
         self._admin: SyncAdminClient | None = None
         self._is_started = False
@@ -162,7 +162,7 @@ class SinkProgram:
         noted: Positions = {}
         if self._task.exactly_once:
             noted = dict(self._task.positions(self._partitions) or {})
-            behind = {each: position for each, position in noted.items() if known.get(each) != position}
+            behind = {partition: position for partition, position in noted.items() if known.get(partition) != position}
             if behind:
                 group.commit(behind)  # The crash was between the target and the group.
             known |= noted
@@ -218,7 +218,7 @@ class SinkProgram:
 
     def _handle(self, frame: DataFrame, batch: SinkBatch, gate: BatchGate, group: GroupPositions) -> None:
         figures, began_s = self._spec.figures, time.monotonic()
-        records = sum(each.end - each.start for each in batch.ranges.values())
+        records = sum(offsets.end - offsets.start for offsets in batch.ranges.values())
         figures.has_read(records)
         self._write(frame, batch, gate)
         figures.has_written(read=records, written=records - self._bad_records, took_ms=_ms_since(began_s))
@@ -232,7 +232,7 @@ class SinkProgram:
         figures.has_committed(_ms_since(began_s))
 
     def _write(self, frame: DataFrame, batch: SinkBatch, gate: BatchGate) -> None:
-        """With the retries that ``errors.retry.*`` allow."""
+        """Write with the retries that ``errors.retry.*`` allow."""
         began = time.monotonic()
         attempt = 0
         while True:
@@ -244,7 +244,7 @@ class SinkProgram:
                 wait_s = backoff_s(attempt, self._policy, int((time.monotonic() - began) * 1000))
                 if wait_s is None or "USER_RAISED_EXCEPTION" in str(error):
                     raise
-                log.warning("task %s: batch %d failed and is tried again: %s", self._spec.task, batch.id, error)
+                log.warning("task %s: batch %d failed, retrying: %s", self._spec.task, batch.id, error)
                 self._spec.figures.has_retried()
                 gate.wait(wait_s)
                 attempt += 1
@@ -261,18 +261,18 @@ class SinkProgram:
             takes_variant = self._task.takes_variant
             merged = self._path.merged_batch(batches, self._columns, takes_variant=takes_variant)
             batches = [refusing(merged, self._task)]
-        if not self._policy.wants_bad_records or not any(each.can_fail for each in batches):
+        if not self._policy.wants_bad_records or not any(batch.can_fail for batch in batches):
             if not self._policy.tolerates:
-                batches = [strict(each) for each in batches]
+                batches = [strict(batch) for batch in batches]
             self._task.write(self._given(batches), batch)
             return
-        watched = [(each, Observation()) for each in batches]
-        observed = [each.with_frame(counted(each.frame, observation)) for each, observation in watched]
+        watched = [(batch, Observation()) for batch in batches]
+        observed = [batch.with_frame(counted(batch.frame, observation)) for batch, observation in watched]
         self._task.write(self._given(observed), batch)
         failures = _failures([observation for _, observation in watched], batch)
         if failures != 0:
             gate.ensure_unfenced()
-            self._report_bad_records([each.failed for each in batches], failures)
+            self._report_bad_records([batch.failed for batch in batches], failures)
 
     def _given(self, batches: Sequence[RecordBatch]) -> DataFrame:
         """The good rows, as the task gets them."""
@@ -282,7 +282,7 @@ class SinkProgram:
 
     def _report_bad_records(self, bad: Sequence[DataFrame], count: int | None) -> None:
         figures = self._spec.figures
-        self._bad_records = count = sum(each.count() for each in bad) if count is None else count
+        self._bad_records = count = sum(bad_record.count() for bad_record in bad) if count is None else count
         if self._policy.is_logged:
             log_bad_records(bad, self._spec.task, self._policy)
         figures.has_failed(count, skipped=True, logged=min(count, LOGGED_MAX) if self._policy.is_logged else 0)
@@ -324,7 +324,7 @@ def _partitions(spec: TaskSpec) -> list[TopicPartition]:
 
 
 def _refuse_lost(noted: Positions, bounds: Mapping[TopicPartition, tuple[int, int]]) -> None:
-    """What the target has is beyond the end of a partition: that is another topic of the same name."""
+    """Refuse a partition that ends before the target's position: it is a new topic of the same name."""
     for partition, position in noted.items():
         if position > bounds[partition][1]:
             raise TerminalError(
@@ -341,13 +341,13 @@ def _failures(observations: Sequence[Observation], batch: SinkBatch) -> int | No
     see whether there is any, then nobody knows, and the batch is looked through once more.
     """
     rows = failures = 0
-    for each in observations:
-        found = _metrics(each)
+    for observation in observations:
+        found = _metrics(observation)
         if found is None:
             return None
         rows += found["rows"]
         failures += found["failures"]
-    return failures if rows >= sum(each.end - each.start for each in batch.ranges.values()) else None
+    return failures if rows >= sum(offsets.end - offsets.start for offsets in batch.ranges.values()) else None
 
 
 def _ms_since(began_s: float) -> int:

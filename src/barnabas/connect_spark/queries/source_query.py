@@ -252,7 +252,7 @@ class SourceProgram:
         figures.has_committed(int((time.monotonic() - began_s) * 1000))
 
     def _good(self, records: DataFrame) -> DataFrame:
-        """What goes to Kafka, of what has been converted."""
+        """Select the converted columns for Kafka."""
         from pyspark.sql import functions as F
 
         if not self._policy.tolerates:
@@ -282,7 +282,7 @@ class SourceProgram:
 
 
 def _pairs(offsets: Sequence[SourceOffset]) -> list[tuple[Mapping[str, object], Mapping[str, object] | None]]:
-    return [(each.partition, each.offset) for each in offsets]
+    return [(source_offset.partition, source_offset.offset) for source_offset in offsets]
 
 
 def _check(records: DataFrame, *, is_streaming: bool) -> None:

@@ -1,4 +1,4 @@
-"""The life of one task: a thread that starts its query, watches it, pauses and stops it, and tells what became of it.
+"""The life of one task: a thread that starts its query, watches it, pauses and stops it, and reports its outcome.
 
 Everything that may wait for Spark, for Kafka or for a plugin happens on this thread; the event loop only leaves wishes.
 The last event of a task is TaskStopped or TaskFailed, and when it is told the task holds nothing any more: the query is
@@ -38,7 +38,7 @@ _LOOK_S = 0.25
 
 
 class QueryProgram(Protocol):
-    """What a task does; all methods are called on its thread."""
+    """The work of a task; all methods are called on its thread."""
 
     def start(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
         """Start the query, whose batches go through the gate. Called again after a pause."""
@@ -70,7 +70,7 @@ class TaskQuery:
         self._told: TaskEvent | None = None
         self._waits_for_spark = False
         self._is_over = False
-        """Its last event was told; the thread only has to find its end."""
+        """The last event was reported; the thread is about to end."""
         self._changed = threading.Condition()
         self._program: QueryProgram | None = None
         self._query: RunningQuery | None = None
@@ -101,7 +101,7 @@ class TaskQuery:
         self._thread.join()
 
     def plan(self) -> QueryPlan | None:
-        """What Spark does for it right now, None if no query runs. On any thread; waits for Spark."""
+        """Return the progress of its query, None if none runs. May be called on any thread; waits for Spark."""
         query = self._query
         return None if query is None else plan_of(query, self._config)
 

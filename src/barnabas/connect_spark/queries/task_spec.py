@@ -41,14 +41,14 @@ class TaskSpec:
     folder: Path
     """The task's own, for checkpoints and what a plugin needs only while it runs."""
     note_batch: Callable[[int, int], None] = _nobody
-    """Told rows and milliseconds of each batch that the program itself does not see."""
+    """Receives rows and milliseconds of each batch that this process does not write itself."""
     figures: TaskFigures = field(default_factory=new_figures)
-    """What the task does is told to them."""
+    """Counts the work of the task."""
     work: TaskWork = field(default_factory=TaskWork)
-    """For a source: what it reads."""
+    """The work of a source task."""
 
     def empty_scratch(self) -> Path:
-        """What a crash has left there is removed."""
+        """Create an empty scratch folder; files left by a crash are removed."""
         self.remove_scratch()
         scratch = self._scratch
         scratch.mkdir(parents=True)
@@ -69,7 +69,7 @@ class TaskSpec:
 
 @dataclass(frozen=True, slots=True)
 class WorkerTaskContext:
-    """What a plugin's task sees of its worker."""
+    """The worker as a plugin's task sees it."""
 
     connector: str
     task: int

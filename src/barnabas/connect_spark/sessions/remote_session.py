@@ -37,7 +37,7 @@ _ORPHAN_WAIT_S = 2.0
 _RETRIES = 8
 _RETRY_PAUSE_MS = 3000
 """Of a call that finds no server: with pauses that grow from 50 ms to this, some 15 s in all. The client's own choice
-would be ten minutes, in which nobody learns that the server is away."""
+would be ten minutes, in which the task does not report that the server is unreachable."""
 
 
 def session_ids(cluster: str, group: str, task: ConnectorTaskId) -> Iterator[str]:
@@ -74,7 +74,7 @@ class RemoteSessions(Sessions):
 
 
 class RemoteSession(Sessions):
-    """Of one task, while it is here."""
+    """Provides the session of one task, while it runs here."""
 
     def __init__(
         self, settings: SparkSettings, task: ConnectorTaskId, ids: Callable[[], tuple[str, Iterator[str]]]
@@ -88,7 +88,7 @@ class RemoteSession(Sessions):
 
     def session(self) -> SparkSession:
         if self._session is not None and not _is_alive(self._session):
-            log.info("the Spark session of task %s is opened again", self._task)
+            log.info("opening the Spark session of task %s again", self._task)
             self._close()
         if self._session is None:
             self._reason = None
@@ -150,7 +150,7 @@ class RemoteSession(Sessions):
                 return session
         raise SparkUnavailable(
             f"the Spark Connect server {self._settings.shown_master} has ended {_IDS} sessions of task {self._task} "
-            "and takes none of their ids again. Start it anew, or give the worker another group.id"
+            "and does not accept their ids again. Restart it, or give the worker another group.id"
         )
 
     def _try(self, user: str, session_id: str) -> Any:
@@ -235,7 +235,7 @@ def _is_alive(session: Any) -> bool:
 
 
 def _details(error: BaseException) -> str:
-    """What the network said, which is in an error further inside."""
+    """Return the network's error, which is the cause of another error."""
     inner: BaseException | None = error
     while inner is not None:
         details = getattr(inner, "details", None)

@@ -1,4 +1,4 @@
-"""What Scala's methods take and give, by way of Py4J. Only for a session whose JVM is ours."""
+"""Converts arguments and results of Scala's methods, through Py4J. Only for a session whose JVM is ours."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class ScalaValues:
 
     def seq(self, items: Iterable[Any]) -> Any:
         made = self._jvm.java.util.ArrayList()
-        for each in items:
-            made.add(each)
+        for item in items:
+            made.add(item)
         return self._conversion.asScala(made).toSeq()
 
     def map(self, items: Mapping[str, str]) -> Any:

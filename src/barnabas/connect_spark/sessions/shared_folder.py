@@ -38,7 +38,7 @@ def require_shared(spark: SparkSession, folder: Path, setting: str) -> None:
         spark.range(1).selectExpr("CAST(id AS STRING) AS value").coalesce(1).write.text(str(probe))
         if any(probe.glob("part-*")):
             return
-        reason = "what it writes there is not seen here"
+        reason = "its files there are not visible to the worker"
     except OSError as error:
         reason = str(error.strerror)
     finally:

@@ -99,12 +99,12 @@ def _check_server(master: str) -> None:
             _MASTER, shown, "Write sc://host:port, with parameters such as /;use_ssl=true;token=... behind it if needed"
         )
     if ";session_id=" in master:
-        raise ConfigException(_MASTER, shown, "The worker gives each task a session of its own: leave session_id away")
+        raise ConfigException(_MASTER, shown, "The worker gives each task a session of its own: omit session_id")
 
 
 def _names_avro(worker_config: Mapping[str, str]) -> bool:
     named = (worker_config.get(f"{side}.converter") or "" for side in ("key", "value", "header"))
-    return any(each.strip().rpartition(".")[2] in ("Avro", "AvroConverter") for each in named)
+    return any(class_name.strip().rpartition(".")[2] in ("Avro", "AvroConverter") for class_name in named)
 
 
 @dataclass(frozen=True, slots=True)

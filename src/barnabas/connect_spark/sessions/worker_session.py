@@ -56,7 +56,7 @@ _CONF = {
 }
 
 _EMBEDDED_CONF = {
-    # Beside each file Hadoop would write one with checksums, which nobody moves or looks at: files have their own.
+    # Beside each file Hadoop would write one with checksums, which are never moved or read: files have their own.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     # Files are for the worker's user and group: Hadoop gives them a mode of its own, whatever the process's umask is.
@@ -79,7 +79,7 @@ _DELTA_CONF = {
 
 
 class Sessions:
-    """What tasks get their session from. Every method may be called from any thread."""
+    """Provides tasks with their session. Every method may be called from any thread."""
 
     def of(self, task: ConnectorTaskId) -> Sessions:
         """Where a task gets it from: all of them share one, or each has its own."""
@@ -122,7 +122,7 @@ def embedded_conf(settings: SparkSettings) -> dict[str, str]:
 
 
 SparkStart = Callable[[ExitStack, SparkSettings], "tuple[SparkSession, Callable[[], int | None]]"]
-"""Starts a session whose end is put on the stack; the second tells the exit status of its JVM, None while it runs."""
+"""Starts a session whose end is put on the stack; the second returns the exit status of its JVM, None while it runs."""
 
 
 class EmbeddedSessions(Sessions):
@@ -143,7 +143,7 @@ class EmbeddedSessions(Sessions):
             if self._is_closed:
                 raise SparkUnavailable(_STOPPING)
             if self._session is not None and self._exit_status() is not None:
-                log.warning("%s; it is started again", self.failure())
+                log.warning("%s; restarting it", self.failure())
                 self._end()
             if self._session is None:
                 self._reason = None
@@ -177,10 +177,10 @@ class EmbeddedSessions(Sessions):
                 self._reason = reason
 
     def close(self) -> None:
-        """A session that is being started is not waited for: who starts it ends it, or the end of this process does."""
+        """A session that is being started is not waited for: its starter ends it, or the end of this process does."""
         self._is_closed = True
         if not self._lock.acquire(timeout=_CLOSE_WAIT_S):
-            log.info("a Spark session that is being started is given up")
+            log.info("abandoning a Spark session that is being started")
             return
         try:
             self._end()

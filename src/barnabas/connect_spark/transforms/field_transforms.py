@@ -118,20 +118,20 @@ class ValueToKey(Transform):
         if record.value.schema is None:
             members, wrong = members_of(record.value, purpose)
             pairs: list[Column] = []
-            for each in dict.fromkeys(self.fields):
-                pairs += [F.lit(each), F.coalesce(F.try_element_at(members, F.lit(each)), null_variant())]
+            for field in dict.fromkeys(self.fields):
+                pairs += [F.lit(field), F.coalesce(F.try_element_at(members, F.lit(field)), null_variant())]
             key = Operand.of_members(F.lit(True), F.create_map(*pairs))
             return Outcome(replace(record, key=key), wrong)
         schema, columns, wrong = require_struct(record.value, purpose)
         fields, values = [], {}
-        for each in self.fields:
-            found = schema.field_by_name.get(each)
+        for field in self.fields:
+            found = schema.field_by_name.get(field)
             if found is None:
-                raise DataException(f"Field does not exist: {each}")
-            if each in values:
-                raise duplicate(each)
+                raise DataException(f"Field does not exist: {field}")
+            if field in values:
+                raise duplicate(field)
             fields.append(found)
-            values[each] = with_default(found.schema, columns[each], self.replaces)
+            values[field] = with_default(found.schema, columns[field], self.replaces)
         key = Operand.of_fields(ConnectSchema(SchemaType.STRUCT, fields=tuple(fields)), F.lit(True), values)
         return Outcome(replace(record, key=key), wrong)
 

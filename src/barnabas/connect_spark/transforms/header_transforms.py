@@ -91,7 +91,7 @@ class HeaderFrom(SidedTransform):
         operand = record.operand(self.side)
         if operand.schema is None:
             members, wrong = members_of(operand, self._purpose)
-            values = [F.try_element_at(members, F.lit(each)) for each in self.fields]
+            values = [F.try_element_at(members, F.lit(field)) for field in self.fields]
             added = [
                 _header(name, F.when(~F.is_variant_null(value), value), F.lit(None))
                 for name, value in zip(self.headers, values, strict=True)
@@ -117,7 +117,7 @@ class HeaderFrom(SidedTransform):
             added.append(_header(name, variant_of(found.schema, column), F.lit(schema_text(found.schema))))
         if not self.moves:
             return added, operand
-        kept = tuple(each for each in schema.fields if each.name not in self.fields)
+        kept = tuple(field for field in schema.fields if field.name not in self.fields)
         values = with_defaults(kept, columns, self.replaces)
         return added, Operand.of_fields(struct_like(schema, kept), operand.present, values)
 

@@ -60,7 +60,7 @@ class InsertField(SidedTransform):
             text("static.value"),
             replaces_null(settings),
         )
-        if all(each is None for each, _, _ in inserted._insertions()) and inserted.static is None:
+        if all(insertion is None for insertion, _, _ in inserted._insertions()) and inserted.static is None:
             raise ConfigException("topic.field", None, "No field insertion configured: set one of the names of fields")
         if inserted.static is not None and inserted.static_value is None:
             raise ConfigException(

@@ -76,17 +76,17 @@ class MaskField(SidedTransform):
             return self._schemaless(record, operand)
         schema, columns, wrong = require_struct(operand, "field replacement")
         values, errors = {}, [wrong]
-        for each in schema.fields:
-            column = with_default(each.schema, columns[each.name], self.replaces)
-            values[each.name] = column
-            if each.name in self.fields:
+        for field in schema.fields:
+            column = with_default(field.schema, columns[field.name], self.replaces)
+            values[field.name] = column
+            if field.name in self.fields:
                 try:
-                    masked = self._masked(each.schema)
+                    masked = self._masked(field.schema)
                 except DataException as error:
                     # A null is masked by null, whatever its type.
                     errors.append(F.when(column.isNotNull(), F.lit(str(error))))
                 else:
-                    values[each.name] = F.when(column.isNotNull(), masked)
+                    values[field.name] = F.when(column.isNotNull(), masked)
         changed = Operand.of_fields(schema, operand.present, values)
         return Outcome(record.with_operand(self.side, changed), first_error(errors))
 

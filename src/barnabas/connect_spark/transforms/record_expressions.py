@@ -1,4 +1,4 @@
-"""What a row looks like at one point of a chain: expressions over the columns of a RecordBatch.
+"""The state of a row at one point of a chain: expressions over the columns of a RecordBatch.
 
 The fields of a struct are kept apart until the end of the chain. So a step that adds, drops or renames a field costs
 nothing for the others, no expression is repeated, and the whole chain is one projection.
@@ -53,7 +53,7 @@ class Operand:
     @classmethod
     def of(cls, schema: ConnectSchema | None, column: Column) -> Operand:
         if schema is not None and schema.type is SchemaType.STRUCT:
-            fields = {each.name: column.getField(each.name) for each in schema.fields}
+            fields = {field.name: column.getField(field.name) for field in schema.fields}
             return cls(schema, column.isNotNull(), column, fields)
         return cls(schema, column.isNotNull(), column)
 
@@ -112,7 +112,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a step made of a record. Where ``error`` is not null the row is rejected, and where ``dropped``, gone."""
+    """The result of a step. The row is rejected if ``error`` is not null, and removed if ``dropped``."""
 
     record: Record
     error: Column | None = None
@@ -121,7 +121,7 @@ class Outcome:
 
 
 def java_class(variant: Column) -> Column:
-    """What Connect's messages call the type of schemaless data."""
+    """Return the type name of schemaless data in Connect's messages."""
     kind = F.schema_of_variant(variant)
     return (
         F.when(kind == "STRING", F.lit("java.lang.String"))
@@ -152,7 +152,7 @@ def members_of(operand: Operand, purpose: str, *, null_allowed: bool = False) ->
 def absent_as_null(members: Column, names: Sequence[str]) -> Column:
     """A map with those of the names that the members lack."""
     known = F.coalesce(F.map_keys(members), F.array().cast("array<string>"))
-    absent = F.array_except(F.array(*(F.lit(each) for each in names)), known)
+    absent = F.array_except(F.array(*(F.lit(name) for name in names)), known)
     return F.map_from_arrays(absent, F.transform(absent, lambda _: null_variant()))
 
 

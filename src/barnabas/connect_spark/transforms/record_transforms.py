@@ -63,7 +63,7 @@ class TimestampRouter(Transform):
         with_topic = F.replace(F.lit(self.topic_format), F.lit("${topic}"), record.topic)
         routed = F.replace(with_topic, F.lit("${timestamp}"), moment)
         missing = F.when(
-            record.timestamp.isNull(), F.lit("Timestamp missing on record: the topic can't be told from it")
+            record.timestamp.isNull(), F.lit("Timestamp missing on record: the topic cannot be derived from it")
         )
         topic = F.coalesce(routed, record.topic)
         return Outcome(replace(record, topic=topic), missing)

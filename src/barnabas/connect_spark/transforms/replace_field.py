@@ -42,8 +42,8 @@ class ReplaceField(SidedTransform):
     @classmethod
     def of(cls, settings: Settings) -> Self:
         renames = []
-        for each in names(settings["renames"]):
-            old, _, new = each.partition(":")
+        for name in names(settings["renames"]):
+            old, _, new = name.partition(":")
             renames.append((old.strip(), new.strip()))
         return cls(
             frozenset(names(settings["exclude"])),
@@ -66,13 +66,13 @@ class ReplaceField(SidedTransform):
         renames = dict(self.renames)
         fields: list[Field] = []
         values: dict[str, Column] = {}
-        for each in schema.fields:
-            if self._keeps(each.name):
-                name = renames.get(each.name, each.name)
+        for field in schema.fields:
+            if self._keeps(field.name):
+                name = renames.get(field.name, field.name)
                 if name in values:
                     raise duplicate(name)
-                fields.append(Field(name, each.schema))
-                values[name] = with_default(each.schema, columns[each.name], self.replaces)
+                fields.append(Field(name, field.schema))
+                values[name] = with_default(field.schema, columns[field.name], self.replaces)
         replaced = struct_like(schema, tuple(fields))
         return Outcome(record.with_operand(self.side, Operand.of_fields(replaced, operand.present, values)))
 
@@ -81,7 +81,7 @@ class ReplaceField(SidedTransform):
             members = F.map_filter(members, lambda name, _: self._condition(name))
         if not self.renames:
             return members
-        # Who takes the new name replaces whoever had it: a map can't have it twice.
+        # A field with the new name replaces an existing one: a map can't have it twice.
         taken = [new for _, new in self.renames]
         old_names = [old for old, _ in self.renames]
         renamed = F.map_filter(members, lambda name, _: name.isin(*old_names))
@@ -108,7 +108,7 @@ class ReplaceField(SidedTransform):
 
 
 def _last_of_each(members: Column, renames: Mapping[str, str]) -> Column:
-    """Of old names that get the same new one, only the last that is there."""
+    """Select only the last existing one of old names with the same new name."""
     by_new: dict[str, list[str]] = {}
     for old, new in renames.items():
         by_new.setdefault(new, []).append(old)
@@ -120,5 +120,5 @@ def _last_of_each(members: Column, renames: Mapping[str, str]) -> Column:
 
 def _unless(members: Column, name: str, others: list[str]) -> Column:
     """Without the name where one of the others is there."""
-    is_there = F.arrays_overlap(F.map_keys(members), F.array(*(F.lit(each) for each in others)))
-    return F.map_filter(members, lambda each, _: ~((each == name) & is_there))
+    is_there = F.arrays_overlap(F.map_keys(members), F.array(*(F.lit(name) for name in others)))
+    return F.map_filter(members, lambda key, _: ~((key == name) & is_there))

@@ -25,13 +25,13 @@ def replaces_null(settings: Settings) -> bool:
 
 
 def with_default(field: ConnectSchema, column: Column, replaces: bool) -> Column:
-    """What reading a field gives: its default where it is null, if the transform is set to take that."""
+    """Return the value of a field: its default where it is null, if the transform is set to take that."""
     return column if field.default is None or not replaces else F.coalesce(column, default_literal(field))
 
 
 def with_defaults(fields: Iterable[Field], columns: Mapping[str, Column], replaces: bool) -> dict[str, Column]:
     """The same for many fields, by their names."""
-    return {each.name: with_default(each.schema, columns[each.name], replaces) for each in fields}
+    return {field.name: with_default(field.schema, columns[field.name], replaces) for field in fields}
 
 
 def default_within(field: ConnectSchema, parent: Column, column: Column, *, replaces: bool) -> Column:

@@ -79,16 +79,16 @@ class TimestampConverter(SidedTransform):
             return Outcome(record.with_operand(self.side, Operand.of(schema, value)), millis.error)
         schema, columns, _ = require_struct(operand, "converting timestamp formats", null_allowed=True)
         fields, values, error = [], {}, no_error()
-        for each in schema.fields:
-            column = with_default(each.schema, columns[each.name], self.replaces)
-            if each.name != self.field:
-                fields.append(each)
-                values[each.name] = column
+        for field in schema.fields:
+            column = with_default(field.schema, columns[field.name], self.replaces)
+            if field.name != self.field:
+                fields.append(field)
+                values[field.name] = column
                 continue
-            millis = self._millis(each.schema, column)
-            value, kind = self._target(millis.value, each.schema.optional)
-            fields.append(Field(each.name, kind))
-            values[each.name], error = value, millis.error
+            millis = self._millis(field.schema, column)
+            value, kind = self._target(millis.value, field.schema.optional)
+            fields.append(Field(field.name, kind))
+            values[field.name], error = value, millis.error
         changed = Operand.of_fields(replace(schema, fields=tuple(fields)), operand.present, values)
         return Outcome(record.with_operand(self.side, changed), F.when(operand.present, error))
 

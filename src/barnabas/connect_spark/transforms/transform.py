@@ -21,7 +21,7 @@ Settings = Mapping[str, ConfigValue]
 
 def names(value: object) -> tuple[str, ...]:
     """A setting of the type list."""
-    return tuple(str(each) for each in value) if isinstance(value, list | tuple) else ()
+    return tuple(str(item) for item in value) if isinstance(value, list | tuple) else ()
 
 
 class Transform(ABC):

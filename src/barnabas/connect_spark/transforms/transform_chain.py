@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 __all__ = ["Step", "TransformChain", "transform_of"]
 
 _CLASSES: Mapping[str, type[Transform]] = {
-    each.name: each
-    for each in (
+    transform.name: transform
+    for transform in (
         Cast, DropHeaders, ExtractField, Filter, Flatten, HeaderFrom, HoistField, InsertField, InsertHeader, MaskField,
         RegexRouter, ReplaceField, SetSchemaMetadata, TimestampConverter, TimestampRouter, ValueToKey,
     )
 }  # fmt: skip
-_PREDICATES: Mapping[str, type[Predicate]] = {each.name: each for each in PREDICATE_CLASSES}
+_PREDICATES: Mapping[str, type[Predicate]] = {predicate.name: predicate for predicate in PREDICATE_CLASSES}
 _SIDES = {"Key": Side.KEY, "Value": Side.VALUE}
 
 
@@ -61,7 +61,7 @@ class Step:
     negate: bool = False
 
     def condition(self, record: Record) -> Column | None:
-        """For which rows; None: all."""
+        """The rows that it applies to; None: all."""
         if self.predicate is None:
             return None
         found = self.predicate.test(record)
@@ -111,11 +111,11 @@ class TransformChain:
         branches = self._branches.get(batch.frame.sparkSession, schemas, lambda: self._planned(batch))
         return [
             RecordBatch(
-                (batch.frame if each.kept is None else batch.frame.filter(each.kept)).select(*each.columns),
-                each.key_schema,
-                each.value_schema,
+                (batch.frame if branch.kept is None else batch.frame.filter(branch.kept)).select(*branch.columns),
+                branch.key_schema,
+                branch.value_schema,
             )
-            for each in branches
+            for branch in branches
         ]
 
     def _planned(self, batch: RecordBatch) -> list[_Branch]:
@@ -165,7 +165,7 @@ def _stepped(step: Step, state: _State) -> list[_State]:
             told = F.when(before.operand(step.transform.side).present, told)
         outcome = Outcome(before, told, exception_class=refusal.exception_class)
     if outcome.dropped:
-        # What has failed before is not dropped: it still is to be told.
+        # What has failed before is not dropped: it still has to be reported.
         kept = state.failure.isNotNull() if condition is None else state.failure.isNotNull() | ~condition
         return [replace(state, kept=kept if state.kept is None else state.kept & kept)]
     error = outcome.error
@@ -207,7 +207,7 @@ def _branched(state: _State, after: Record, condition: Column, failure: Column) 
 
 
 def _aliases(config: Mapping[str, str], setting: str) -> list[str]:
-    return [each.strip() for each in config.get(setting, "").split(",") if each.strip()]
+    return [part.strip() for part in config.get(setting, "").split(",") if part.strip()]
 
 
 def _below(config: Mapping[str, str], prefix: str) -> dict[str, str | None]:
@@ -220,7 +220,7 @@ def _predicate(config: Mapping[str, str], alias: str) -> Predicate:
     name = told.removeprefix(f"{PREDICATES_PACKAGE}.")
     found = _PREDICATES.get(name)
     if found is None:
-        raise ConfigException(f"{prefix}type", told, f"there is no such predicate; there are {', '.join(_PREDICATES)}")
+        raise ConfigException(f"{prefix}type", told, f"no such predicate; available: {', '.join(_PREDICATES)}")
     try:
         return found.of(PREDICATES[name].parse(_below(config, prefix)))
     except ConfigException as error:
@@ -232,7 +232,7 @@ def _step(config: Mapping[str, str], alias: str, predicates: Mapping[str, Predic
     told = config.get(f"{prefix}type", "")
     name = told.removeprefix(f"{TRANSFORMS_PACKAGE}.")
     if name not in TRANSFORMS:
-        raise ConfigException(f"{prefix}type", told, f"there is no such transform; there are {', '.join(TRANSFORMS)}")
+        raise ConfigException(f"{prefix}type", told, f"no such transform; available: {', '.join(TRANSFORMS)}")
     try:
         transform = transform_of(name, _below(config, prefix))
     except ConfigException as error:
@@ -240,7 +240,7 @@ def _step(config: Mapping[str, str], alias: str, predicates: Mapping[str, Predic
     wanted = config.get(f"{prefix}predicate", "")
     if wanted and wanted not in predicates:
         raise ConfigException(
-            f"{prefix}predicate", wanted, f"`predicates` has no such alias; it has {', '.join(predicates) or 'none'}"
+            f"{prefix}predicate", wanted, f"`predicates` lacks this alias; it has {', '.join(predicates) or 'none'}"
         )
     negate = config.get(f"{prefix}negate", "false").strip().lower() == "true"
     return Step(f"{TRANSFORMS_PACKAGE}.{name}", transform, predicates.get(wanted), negate)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["Cast", "Flatten"]
 
 _TYPES = {
-    **{str(each): each for each in SchemaType if each.is_primitive and each is not SchemaType.BYTES},
+    **{str(kind): kind for kind in SchemaType if kind.is_primitive and kind is not SchemaType.BYTES},
     "float32": SchemaType.FLOAT32,
     "float64": SchemaType.FLOAT64,
 }
@@ -60,11 +60,11 @@ class Cast(SidedTransform):
     @classmethod
     def of(cls, settings: Settings) -> Self:
         whole, types = None, []
-        for each in names(settings["spec"]):
-            field, colon, kind = each.rpartition(":")
+        for name in names(settings["spec"]):
+            field, colon, kind = name.rpartition(":")
             found = _TYPES.get(kind.strip().lower())
             if found is None:
-                raise ConfigException("spec", each, f"it has no type to cast to; there are {', '.join(sorted(_TYPES))}")
+                raise ConfigException("spec", name, f"it has no type to cast to; there are {', '.join(sorted(_TYPES))}")
             if colon:
                 types.append((field.strip(), found))
             else:
@@ -114,16 +114,16 @@ class Cast(SidedTransform):
         schema, columns, _ = require_struct(operand, "type casting", null_allowed=True)
         types = dict(self.types)
         fields, values, errors = [], {}, []
-        for each in schema.fields:
-            kind = types.get(each.name)
-            column = with_default(each.schema, columns[each.name], self.replaces)
+        for field in schema.fields:
+            kind = types.get(field.name)
+            column = with_default(field.schema, columns[field.name], self.replaces)
             if kind is None:
-                fields.append(each)
-                values[each.name] = column
+                fields.append(field)
+                values[field.name] = column
                 continue
-            read = _cast_or_error(each.schema, column, kind)
-            fields.append(Field(each.name, _cast_schema(each.schema, kind, is_field=True)))
-            values[each.name] = read.value
+            read = _cast_or_error(field.schema, column, kind)
+            fields.append(Field(field.name, _cast_schema(field.schema, kind, is_field=True)))
+            values[field.name] = read.value
             errors.append(read.error)
         changed = replace(schema, fields=tuple(fields))
         return Operand.of_fields(changed, operand.present, values), first_error(errors)
@@ -201,24 +201,24 @@ class Flatten(SidedTransform):
         fields: list[Field],
         values: dict[str, Column],
     ) -> None:
-        for each in schema.fields:
-            column = columns[each.name]
-            name = f"{prefix}{self.delimiter}{each.name}" if prefix else each.name
-            may_lack = optional or each.schema.optional
-            if each.schema.type is SchemaType.STRUCT:
-                inner = {below.name: column.getField(below.name) for below in each.schema.fields}
-                self._collect(each.schema, inner, name, column, optional=may_lack, fields=fields, values=values)
+        for field in schema.fields:
+            column = columns[field.name]
+            name = f"{prefix}{self.delimiter}{field.name}" if prefix else field.name
+            may_lack = optional or field.schema.optional
+            if field.schema.type is SchemaType.STRUCT:
+                inner = {below.name: column.getField(below.name) for below in field.schema.fields}
+                self._collect(field.schema, inner, name, column, optional=may_lack, fields=fields, values=values)
                 continue
-            if each.schema.type is SchemaType.MAP:
+            if field.schema.type is SchemaType.MAP:
                 told = "Flatten transformation does not support MAP for record with schemas"
-                raise DataException(f"{told} (for field {each.name}).")
+                raise DataException(f"{told} (for field {field.name}).")
             if name in values:
                 raise duplicate(name)
-            fields.append(Field(name, replace(each.schema, optional=may_lack)))
+            fields.append(Field(name, replace(field.schema, optional=may_lack)))
             if parent is None:
-                values[name] = with_default(each.schema, column, replaces=True)
+                values[name] = with_default(field.schema, column, replaces=True)
             else:
-                values[name] = default_within(each.schema, parent, column, replaces=True)
+                values[name] = default_within(field.schema, parent, column, replaces=True)
 
     def _members(self, members: Column) -> tuple[Column, Column]:
         entries = F.map_entries(members)
@@ -238,8 +238,8 @@ class Flatten(SidedTransform):
         inner = F.map_entries(entry["value"].try_cast("map<string,variant>"))
         below = F.transform(
             inner,
-            lambda each: F.struct(
-                F.concat(entry["key"], F.lit(self.delimiter), each["key"]).alias("key"), each["value"].alias("value")
+            lambda item: F.struct(
+                F.concat(entry["key"], F.lit(self.delimiter), item["key"]).alias("key"), item["value"].alias("value")
             ),
         )
         return F.coalesce(below, F.array(F.struct(entry["key"].alias("key"), entry["value"].alias("value"))))

@@ -53,7 +53,8 @@ def _response(request: AlterClientQuotasRequest, outcome: Sequence[ApiError]) ->
                 error_code=int(error.code),
                 error_message=error.message,
                 entity=[
-                    EntityData(entity_type=each.entity_type, entity_name=each.entity_name) for each in entry.entity
+                    EntityData(entity_type=component.entity_type, entity_name=component.entity_name)
+                    for component in entry.entity
                 ],
             )
             for entry, error in zip(request.entries, outcome, strict=True)

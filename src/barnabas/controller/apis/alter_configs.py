@@ -48,7 +48,7 @@ _DUPLICATE_KEYS = ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate co
 
 
 class _Selection(NamedTuple):
-    """What may be changed, and what is answered already."""
+    """The allowed changes, and the answers of the others."""
 
     replacements: dict[ConfigResource, dict[str, str | None]]
     refused: list[AlterConfigsResourceResponse]
@@ -101,8 +101,8 @@ def _submit(
 
 
 def error_response(request: AlterConfigsRequest, error: ApiException) -> AlterConfigsResponse:
-    resources = (ConfigResource(each.resource_type, each.resource_name) for each in request.resources)
-    return AlterConfigsResponse(responses=[_result(each, ApiError.of(error)) for each in resources])
+    resources = (ConfigResource(resource.resource_type, resource.resource_name) for resource in request.resources)
+    return AlterConfigsResponse(responses=[_result(resource, ApiError.of(error)) for resource in resources])
 
 
 def _tell_dropped(

@@ -1,4 +1,4 @@
-"""What both forms of altering configs check before anything is decided."""
+"""Checks of both AlterConfigs APIs before the decision."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DUPLICATE_RESOURCE = ApiError(ErrorCode.INVALID_REQUEST, "Each resource must app
 
 
 def denial(authorizer: Authorizer, context: RequestContext, resource: ConfigResource) -> ApiError | None:
-    """The error of a caller that may not alter the resource, or of a type that has no configs here."""
+    """Return the error of a caller that may not alter the resource, or of a type without configs."""
     if resource.type == ConfigResourceType.TOPIC:
         protected, name = ResourceType.TOPIC, resource.name
     elif resource.type == ConfigResourceType.GROUP:

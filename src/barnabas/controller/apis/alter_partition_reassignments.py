@@ -40,7 +40,7 @@ def handle(
         if not request.topics:
             return ControllerResult((), AlterPartitionReassignmentsResponse())
         targets = [
-            (topic.name, [(each.partition_index, each.replicas) for each in topic.partitions])
+            (topic.name, [(partition.partition_index, partition.replicas) for partition in topic.partitions])
             for topic in request.topics
         ]
         may_change_factor = request.allow_replication_factor_change
@@ -67,7 +67,8 @@ def error_response(
         error_message=error.message,
         responses=[
             ReassignableTopicResponse(
-                name=topic.name, partitions=[_partition(each.partition_index, same) for each in topic.partitions]
+                name=topic.name,
+                partitions=[_partition(partition.partition_index, same) for partition in topic.partitions],
             )
             for topic in request.topics
         ],

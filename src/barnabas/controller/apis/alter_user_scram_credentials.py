@@ -44,7 +44,7 @@ def handle(
 
 
 def error_response(request: AlterUserScramCredentialsRequest, error: ApiException) -> AlterUserScramCredentialsResponse:
-    users = sorted({*(each.name for each in request.deletions), *(each.name for each in request.upsertions)})
+    users = sorted({*(change.name for change in request.deletions), *(change.name for change in request.upsertions)})
     return _response(dict.fromkeys(users, ApiError.of(error)))
 
 

@@ -1,4 +1,4 @@
-"""ApiVersions on the controller: what its listener serves, and the features as the log has them. Needs no right."""
+"""ApiVersions on the controller: the APIs of its listener, and the features in the log. Requires no permission."""
 
 from __future__ import annotations
 

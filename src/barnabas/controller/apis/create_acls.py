@@ -33,7 +33,7 @@ ACL = (AclRule(ResourceType.CLUSTER, AclOperation.ALTER),)
 log = logging.getLogger(__name__)
 
 _WARNINGS_MAX = 10
-"""For one request: it may hold thousands of rules that are odd in the same way."""
+"""Warnings per request, which may have thousands of ACLs that are unusual in the same way."""
 
 
 def handle(
@@ -59,7 +59,7 @@ def error_response(request: CreateAclsRequest, error: ApiException) -> CreateAcl
 
 
 def _refusal(binding: AclBinding) -> ApiError | None:
-    """What the API itself refuses, before the controller looks at the rule; Kafka checks in this order too."""
+    """Return the API's own error, before the controller checks the ACL; Kafka checks in this order too."""
     if binding.resource_type == ResourceType.CLUSTER and binding.name != CLUSTER_NAME:
         message = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
         return ApiError(ErrorCode.INVALID_REQUEST, message)
@@ -78,4 +78,4 @@ def _warn(context: RequestContext, bindings: Sequence[AclBinding]) -> None:
     for binding, doubt in doubts[:_WARNINGS_MAX]:
         log.warning("%s creates an ACL that was accepted, but %s: %s", context.principal, doubt, ascii(str(binding)))
     if len(doubts) > _WARNINGS_MAX:
-        log.warning("%d more doubts about the ACLs of this request", len(doubts) - _WARNINGS_MAX)
+        log.warning("%d more warnings about the ACLs of this request", len(doubts) - _WARNINGS_MAX)

@@ -54,7 +54,7 @@ def handle(
         result = controller.delegation_tokens.create_token(
             owner=owner,
             requester=requester,
-            renewers=[Principal(each.principal_type, each.principal_name) for each in request.renewers],
+            renewers=[Principal(renewer.principal_type, renewer.principal_name) for renewer in request.renewers],
             max_lifetime_ms=request.max_lifetime_ms,
             now_ms=controller.wall_clock_ms(),
         )

@@ -45,7 +45,7 @@ _KNOWS_QUOTAS_SINCE = 6
 
 
 class _Selection(NamedTuple):
-    """What the caller may create, and of which of that it may read the settings; the others are refused."""
+    """Split the topics: those that the caller may create, those whose configs it may read, and refused ones."""
 
     topics: list[CreatableTopic]
     describable: set[str]

@@ -39,13 +39,15 @@ ACL = (AclRule(ResourceType.CLUSTER, AclOperation.ALTER),)
 def handle(
     controller: QuorumController, context: RequestContext, request: DeleteAclsRequest, authorizer: Authorizer
 ) -> Deferred[DeleteAclsResponse] | PreparedDecision[DeleteAclsResponse]:
-    filters = [filter_of(each) for each in request.filters]
+    filters = [filter_of(acl_filter) for acl_filter in request.filters]
 
     def decide(search: AclSearch | None) -> Steps[ControllerResult[DeleteAclsResponse]]:
         require_on_cluster(authorizer, context, AclOperation.ALTER)
         require_acls(authorizer, "No Authorizer is configured.")
         result = yield from controller.acls.delete_acls(filters, search)
-        return result.with_response(DeleteAclsResponse(filter_results=[_result(each) for each in result.response]))
+        return result.with_response(
+            DeleteAclsResponse(filter_results=[_result(filter_result) for filter_result in result.response])
+        )
 
     def submit(search: AclSearch | None) -> Deferred[DeleteAclsResponse]:
         return controller.submit_in_steps(decide(search), lambda error: error_response(request, error))

@@ -75,7 +75,7 @@ def error_response(request: DeleteTopicsRequest, error: ApiException) -> DeleteT
 
 
 class _Selection:
-    """Which topics go (``names_by_id``) and who is refused why."""
+    """The topics to delete (``names_by_id``) and the refusals."""
 
     def __init__(self, controller: QuorumController, context: RequestContext) -> None:
         self.refused: list[DeletableTopicResult] = []
@@ -158,7 +158,8 @@ class _Selection:
                 self.names_by_id[topic.id] = name
 
     def _denied(self, operation: AclOperation, named: str) -> ApiError:
-        """``named`` as the caller did: who gave an id and may not describe the topic does not learn its name here."""
+        """Name the topic as the caller did: a caller that gave an id and may not describe it must not learn its
+        name."""
         return ApiError.of(denial_error(self._context, operation, ResourceType.TOPIC, named))
 
     def _refuse(self, name: str | None, topic_id: Uuid, error: ApiError) -> None:

@@ -1,6 +1,6 @@
 """DescribeAcls on the controller: DESCRIBE on the cluster, answered from the authorizer as a broker does.
 
-A long answer is not made yet when it is handed over: who can let others have their turn goes on with it.
+A long answer is returned unfinished: its caller completes it in steps.
 """
 
 from __future__ import annotations

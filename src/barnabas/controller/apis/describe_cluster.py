@@ -1,6 +1,6 @@
-"""DescribeCluster on the controller: the controllers (endpoint type 2), for whoever may ALTER the cluster.
+"""DescribeCluster on the controller: the controllers (endpoint type 2), for callers with ALTER on the cluster.
 
-The bits of what the caller may do are for whoever may DESCRIBE it."""
+Callers with DESCRIBE also receive their authorized operations."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def handle(
     def decide() -> Turns[ElectLeadersResponse]:
         require_on_cluster(authorizer, context, AclOperation.ALTER)
         wanted = request.topic_partitions
-        pairs = None if wanted is None else [(each.topic, each.partitions) for each in wanted]
+        pairs = None if wanted is None else [(topic.topic, topic.partitions) for topic in wanted]
         kind = ElectionType.of(request.election_type)
         result = yield from controller.replication.leader_election.elect_leaders(kind, pairs)
         return result.with_response(ElectLeadersResponse(replica_election_results=result.response))
@@ -45,7 +45,7 @@ def handle(
 def _refusal(request: ElectLeadersRequest, error: ApiException, version: int) -> ElectLeadersResponse:
     response = error_response(request, error)
     if version == 0:
-        response.error_code = 0  # It has no error of the whole.
+        response.error_code = 0  # The response has no top-level error.
     return response
 
 
@@ -53,8 +53,8 @@ def error_response(request: ElectLeadersRequest, error: ApiException) -> ElectLe
     same = ApiError.of(error)
     results = [
         ReplicaElectionResult(
-            topic=each.topic, partition_result=[partition_result(index, same) for index in each.partitions]
+            topic=topic.topic, partition_result=[partition_result(index, same) for index in topic.partitions]
         )
-        for each in request.topic_partitions or ()
+        for topic in request.topic_partitions or ()
     ]
     return ElectLeadersResponse(error_code=int(error.code), replica_election_results=results)

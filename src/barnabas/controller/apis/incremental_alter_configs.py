@@ -48,7 +48,7 @@ ACL = (
 
 
 class _Selection(NamedTuple):
-    """What may be changed, and what is answered already."""
+    """The allowed changes, and the answers of the others."""
 
     changes: dict[ConfigResource, list[ConfigOperation]]
     refused: list[AlterConfigsResourceResponse]
@@ -137,8 +137,8 @@ def _alter_loggers(
 
 
 def error_response(request: IncrementalAlterConfigsRequest, error: ApiException) -> IncrementalAlterConfigsResponse:
-    resources = (ConfigResource(each.resource_type, each.resource_name) for each in request.resources)
-    return IncrementalAlterConfigsResponse(responses=[_result(each, ApiError.of(error)) for each in resources])
+    resources = (ConfigResource(resource.resource_type, resource.resource_name) for resource in request.resources)
+    return IncrementalAlterConfigsResponse(responses=[_result(resource, ApiError.of(error)) for resource in resources])
 
 
 def _result(resource: ConfigResource, error: ApiError) -> AlterConfigsResourceResponse:

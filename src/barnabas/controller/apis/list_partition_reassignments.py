@@ -1,4 +1,4 @@
-"""ListPartitionReassignments: DESCRIBE on the cluster; what is committed, nothing of what is being decided.
+"""ListPartitionReassignments: DESCRIBE on the cluster; the committed state, without pending decisions.
 
 Many are found in steps, as they were when the request came.
 """
@@ -38,7 +38,7 @@ def handle(
     request: ListPartitionReassignmentsRequest,
     authorizer: Authorizer,
 ) -> Deferred[ListPartitionReassignmentsResponse] | PreparedDecision[ListPartitionReassignmentsResponse]:
-    wanted = None if request.topics is None else [(each.name, each.partition_indexes) for each in request.topics]
+    wanted = None if request.topics is None else [(topic.name, topic.partition_indexes) for topic in request.topics]
     reassignment = controller.replication.reassignment
 
     def submit(prepared: ReassignmentListing | None) -> Deferred[ListPartitionReassignmentsResponse]:

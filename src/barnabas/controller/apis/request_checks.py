@@ -1,4 +1,4 @@
-"""What an API module of the controller is, and the small things that all of them need.
+"""The interface of the controller's API modules, and their shared checks.
 
 A module has ``handle(controller, context, request, authorizer)`` and gives a ``Deferred`` answer: complete
 when the answer is known at once, else completed when the decision is committed. It never raises what a
@@ -39,7 +39,7 @@ def allowed_on_cluster(
 
 
 def may_be_allowed_on_cluster(authorizer: Authorizer, context: RequestContext, operation: AclOperation) -> bool:
-    """Whether a long preparation is worth its while; what it prepares asks again, and then the audit is told."""
+    """Whether a long preparation is worthwhile; the decision authorizes again, and is audited then."""
     return authorizer.authorize(
         context, operation, ResourceType.CLUSTER, CLUSTER_NAME, log_if_allowed=False, log_if_denied=False
     )
@@ -79,7 +79,7 @@ def split_duplicates(names: Iterable[str]) -> tuple[dict[str, None], dict[str, N
 
 
 def require_cluster_action(authorizer: Authorizer, context: RequestContext) -> None:
-    """What brokers and controllers ask of each other needs CLUSTER_ACTION; raises the refusal."""
+    """Require CLUSTER_ACTION for requests among brokers and controllers; raises the error."""
     require_on_cluster(authorizer, context, AclOperation.CLUSTER_ACTION)
 
 

@@ -1,4 +1,4 @@
-"""UnregisterBroker: ALTER on the cluster. Fails with BROKER_ID_NOT_REGISTERED for a broker that is not there."""
+"""UnregisterBroker: ALTER on the cluster. Fails with BROKER_ID_NOT_REGISTERED for an unknown broker."""
 
 from __future__ import annotations
 

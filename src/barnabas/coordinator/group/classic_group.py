@@ -1,7 +1,7 @@
 """A classic consumer group: members, generation, state. It moves only as ``group_state`` allows.
 
-What of it is durable (generation, protocol, leader, members with subscriptions and assignments) comes from a
-GroupMetadataValue; what a rebalance has gathered so far (members that joined, parked requests, votes) is in no log
+Its durable state (generation, protocol, leader, members with subscriptions and assignments) comes from a
+GroupMetadataValue; the state of a rebalance (members that joined, parked requests, votes) is not in the log
 and dies with the coordinator, in Kafka too. So only ``from_record`` and ``replay_assignments`` take a group to
 Stable, and everything before is soft.
 
@@ -54,7 +54,7 @@ class ClassicGroup:
         self.pending_join_members: dict[str, Timer[TimerAction]] = {}
         """Member ids handed out with MEMBER_ID_REQUIRED that have not come back yet."""
         self.pending_total = PendingTotal()
-        """Of all groups that share it."""
+        """Counters of all groups that share it."""
         self.pending_sync_members: set[str] = set()
         self.join_timer: Timer[TimerAction] | None = None
         self.sync_timer: Timer[TimerAction] | None = None
@@ -103,7 +103,7 @@ class ClassicGroup:
 
     @property
     def is_simple(self) -> bool:
-        """Whether it never had members: somebody who assigns partitions himself keeps offsets under this name."""
+        """Whether it never had members: a consumer that assigns partitions itself keeps offsets under this name."""
         return self.protocol_type is None and not self.members and not self.pending_join_members
 
     @property
@@ -210,7 +210,8 @@ class ClassicGroup:
         return True
 
     def replace_static_member(self, old_member_id: str, new_member_id: str) -> ClassicGroupMember:
-        """Give a static member a new id, in the same place; whoever still uses the old id learns that it is fenced."""
+        """Give a static member a new id, in the same place; a client that still uses the old id receives
+        FENCED_INSTANCE_ID."""
         old = self.members[old_member_id]
         self.answer_join(
             old, JoinGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, member_id=old_member_id, protocol_name=None)
@@ -250,7 +251,7 @@ class ClassicGroup:
         session_timeout_ms: int,
         parked: Deferred[JoinGroupResponse] | None,
     ) -> None:
-        """Take what a JoinGroup of a known member says. An older JoinGroup that is still parked is told to retry."""
+        """Apply the JoinGroup of a known member. An older JoinGroup that is still parked must retry."""
         self._count_support(member.protocols, -1)
         member.protocols = protocols
         self._count_support(protocols, 1)
@@ -290,7 +291,7 @@ class ClassicGroup:
         return member
 
     def maybe_elect_new_joined_leader(self) -> bool:
-        """Make sure that the leader is a member that has joined; False when nobody has."""
+        """Make sure that the leader is a member that has joined; False if no member has."""
         if self.leader_id is None:
             return False
         if self.members[self.leader_id].awaiting_join is not None:
@@ -318,7 +319,7 @@ class ClassicGroup:
 
     def select_protocol(self) -> str:
         """The candidate with most votes. Equal votes are decided as Kafka's hash map happens to: by bucket."""
-        invariant(self.members, f"group {self.group_id} has no member to select a protocol")
+        invariant(self.members, f"group {self.group_id} does not have a member to select a protocol")
         member_count = len(self.members)
         candidates = {name for name, count in self._supporters.items() if count == member_count}
         votes: dict[str, int] = {}
@@ -355,7 +356,7 @@ class ClassicGroup:
 
     def current_join_members(self) -> list[JoinGroupResponseMember]:
         name = self.protocol_name
-        invariant(name is not None, f"group {self.group_id} has no protocol yet")
+        invariant(name is not None, f"group {self.group_id} does not have a protocol yet")
         return [
             JoinGroupResponseMember(
                 member_id=member.member_id,

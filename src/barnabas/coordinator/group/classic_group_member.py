@@ -1,4 +1,4 @@
-"""A member of a classic group: what it can do, what it was assigned, and the requests that it has parked."""
+"""A member of a classic group: its protocols, its assignment, and its parked requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Protocols = dict[str, bytes]
 
 
 def protocols_of(protocols: Sequence[JoinGroupRequestProtocol]) -> Protocols:
-    """Of two protocols with one name the first counts, as in Kafka's keyed collection."""
+    """Index by name; of two protocols with one name the first counts, as in Kafka's keyed collection."""
     result: Protocols = {}
     for protocol in protocols:
         result.setdefault(protocol.name, bytes(protocol.metadata))

@@ -41,7 +41,7 @@ _APPEND_ERRORS: dict[ErrorCode, ErrorCode] = {
 
 
 def append_error(code: ErrorCode) -> ErrorCode:
-    """What a group's client sees when the coordinator's own append failed: it knows nothing of that topic."""
+    """Translate an error of the coordinator's own append for the client, which does not know that topic."""
     return _APPEND_ERRORS.get(code, code)
 
 
@@ -77,7 +77,7 @@ class Rebalance:
         return CoordinatorResult()
 
     def maybe_complete_join(self, group: ClassicGroup, now_ms: int) -> Nothing:
-        """Go on when everybody has joined. The initial delay is kept even then: more members may be starting."""
+        """Continue when all members have joined. The initial delay is kept even then: more members may be starting."""
         if (
             group.state is GroupState.PREPARING_REBALANCE
             and not group.is_in_initial_delay
@@ -202,13 +202,14 @@ class Rebalance:
         self._timers.schedule(timer, now_ms + session_timeout_ms)
 
     def remove_member(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
-        """Take a member out. What it has parked is answered, so that a living client starts over."""
+        """Remove a member. Its parked requests are answered, so that a living client starts over."""
         group.answer_join(member, JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         member.answer_sync(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.member_id)
 
     def after_removal(self, group: ClassicGroup, reason: str, now_ms: int) -> Nothing:
-        """Members are gone: a settled group rebalances, a rebalance may have been waiting just for them."""
+        """Continue after members were removed: a stable group rebalances, and a rebalance may have waited only for
+        them."""
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             return self.prepare(group, reason, now_ms)
         return self.maybe_complete_join(group, now_ms)

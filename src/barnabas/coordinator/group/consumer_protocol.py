@@ -1,4 +1,5 @@
-"""What the coordinator must know of the ``consumer`` embedded protocol: the topics a member subscribes to."""
+"""Decodes the part of the ``consumer`` embedded protocol that the coordinator needs: the topics a member subscribes
+to."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The group coordinator of a broker: each request goes to the shard of its group's partition.
 
-What is checked here is what needs no group: ids, session timeouts, whether the coordinator runs at all. Requests
+It checks what does not depend on a group: ids, session timeouts, whether the coordinator runs. Requests
 that are answered from state return their response; those that write or wait return a Deferred, which is complete
 already unless a rebalance or the high watermark has to be waited for.
 
@@ -48,7 +48,7 @@ _LEAVE_BATCH_SINCE = 3
 
 
 class GroupCoordinatorStats(NamedTuple):
-    """What there is, and what was done since the partitions were loaded."""
+    """Numbers of groups and offsets, and counters since the partitions were loaded."""
 
     groups_by_state: dict[str, int]
     offset_count: int
@@ -89,7 +89,7 @@ class GroupCoordinator:
             self.partition_for.cache_clear()
 
     def stop(self, now_ms: int) -> None:
-        """Send everybody who waits elsewhere; nothing is answered any more."""
+        """Refer all waiting callers to another coordinator; later requests are not answered."""
         self.is_active = False
         for partition in range(self._partition_count):
             self.runtime.unload(partition, now_ms)
@@ -269,13 +269,13 @@ class GroupCoordinator:
         )
 
     def on_partitions_deleted(self, partitions: Collection[tuple[str, int]], now_ms: int) -> None:
-        """Topics are gone: their committed offsets go too, so that a topic of the same name starts afresh."""
+        """Remove the offsets of deleted topics, so that a topic of the same name starts without them."""
         for partition, _ in list(self.runtime.active_shards()):
             self.runtime.write_quietly(partition, lambda shard: shard.delete_partitions(partitions), now_ms=now_ms)
 
 
 def commit_error(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
-    """The same error for every partition of the request: OffsetCommit has no other place for it."""
+    """Return the same error for every partition: OffsetCommit has no top-level error."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(

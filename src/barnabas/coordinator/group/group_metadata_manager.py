@@ -1,4 +1,4 @@
-"""The groups of one ``__consumer_offsets`` partition: who is in them, and what is committed of them.
+"""The groups of one ``__consumer_offsets`` partition: their members and their committed state.
 
 Requests that only concern membership move soft state and usually have no record; the leader's SyncGroup commits a
 generation, and ``replay`` of that record is what makes the group Stable. ``replay`` while loading rebuilds groups
@@ -111,7 +111,7 @@ class GroupMetadataManager:
                     protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
                 )
             )
-        # A SyncGroup sent twice: the first is told to look again, the second waits in its place.
+        # A SyncGroup sent twice: the first must retry, the second waits in its place.
         member.answer_sync(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
         member.awaiting_sync = parked
         self.rebalance.sync_received(group, member.member_id)
@@ -283,7 +283,7 @@ class GroupMetadataManager:
         return results
 
     def on_unloaded(self, now_ms: int) -> None:
-        """Send everybody who waits to the new coordinator."""
+        """Refer all waiting callers to the new coordinator."""
         for group in self._groups.values():
             for member in group.members.values():
                 group.answer_join(

@@ -217,7 +217,7 @@ def _numbers_around(size: int) -> Struct:
 def decode_record(key: bytes, value: bytes | None) -> AnyGroupRecord:
     """The record of a key and a value; DecodeError when a type that we act on can't be read."""
     if len(key) < _INT16.size:
-        raise BufferUnderflow(f"a record key of {len(key)} bytes has no type")
+        raise BufferUnderflow(f"a record key of {len(key)} bytes does not have a type")
     (record_type,) = _INT16.unpack_from(key, 0)
     if record_type == _OFFSET_COMMIT and value is not None and len(value) == _PLAIN_OFFSET.size:
         plain = _decode_plain_offset(key, value)
@@ -237,7 +237,7 @@ def decode_record(key: bytes, value: bytes | None) -> AnyGroupRecord:
 
 
 def _decode_plain_offset(key: bytes, value: bytes) -> OffsetCommitRecord | None:
-    """What nearly all of a log consists of, read at once: an offset with a topic id and no metadata.
+    """Decode the most frequent record at once: an offset with a topic id and no metadata.
 
     None for whatever else has the same size. Names and ids that come again are the same objects again.
     """

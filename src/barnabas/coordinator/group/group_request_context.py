@@ -1,4 +1,4 @@
-"""What the coordinator needs to know of whoever sent a request."""
+"""The parts of a request's context that the coordinator needs."""
 
 from __future__ import annotations
 

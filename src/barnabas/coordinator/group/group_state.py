@@ -49,4 +49,4 @@ PREVIOUS_STATES: dict[GroupState, frozenset[GroupState]] = {
     GroupState.STABLE: frozenset({GroupState.COMPLETING_REBALANCE}),
     GroupState.DEAD: frozenset(GroupState),
 }
-"""From which states each state may be entered; any other move is a bug."""
+"""The states from which each state may be entered; any other transition is a bug."""

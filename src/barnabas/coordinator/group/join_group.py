@@ -183,7 +183,7 @@ class JoinGroup:
         self, group: ClassicGroup, member_id: str, old_leader_id: str | None
     ) -> JoinGroupResponse:
         """A static member is back and nothing changes. A leader that understands it skips the assignment; an older
-        one is told its former id as leader, so that it takes itself for a follower and computes nothing."""
+        one receives its former id as leader, so that it acts as a follower and computes no assignment."""
         response = self._generation_response(group, member_id)
         if self._context.api_version < _SKIP_ASSIGNMENT_SINCE:
             response.leader = old_leader_id or ""

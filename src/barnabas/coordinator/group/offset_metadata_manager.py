@@ -159,7 +159,7 @@ class OffsetMetadataManager:
     # -- OffsetFetch
 
     def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
-        """The offsets of the partitions asked for, or of all when ``topics`` is null."""
+        """Return the offsets of the requested partitions, or of all when ``topics`` is null."""
         group_id = request.group_id
         if request.topics is None:
             return self._fetch_all(group_id, require_stable)
@@ -319,7 +319,7 @@ class OffsetMetadataManager:
 
 @lru_cache(maxsize=4_096)
 def _accepted(index: int) -> OffsetCommitResponsePartition:
-    """Shared by all answers: nobody changes a partition's entry."""
+    """Shared by all answers; the entry of a partition is never changed."""
     return OffsetCommitResponsePartition(partition_index=index)
 
 

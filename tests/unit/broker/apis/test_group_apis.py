@@ -462,7 +462,7 @@ def test_other_kinds_of_coordinators_are_refused_with_a_reason(
     found = answer if version < 4 else answer.coordinators[0]
     assert (found.error_code, found.node_id) == (code, -1)
     assert found.error_message
-    is_missing = "This broker has no " in found.error_message
+    is_missing = "This broker does not support " in found.error_message
     assert broker.missing == ([{1: "transactions", 2: "share groups"}[key_type]] if is_missing else [])
 
 

@@ -144,7 +144,7 @@ def test_nothing_is_written_after_stop() -> None:
 def said(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     """What the log of the node says about cuts: each of them with offsets and reason."""
     caplog.set_level(logging.INFO)
-    return lambda: [record.getMessage() for record in caplog.records if "is cut" in record.getMessage()]
+    return lambda: [record.getMessage() for record in caplog.records if "is truncated" in record.getMessage()]
 
 
 def test_a_log_that_diverges_is_cut_where_the_leaders_epoch_ends(said: Callable[[], list[str]]) -> None:
@@ -152,7 +152,7 @@ def test_a_log_that_diverges_is_cut_where_the_leaders_epoch_ends(said: Callable[
     fetcher.follow(replica, 5)
     answer(fetcher, fetch(fetcher), response(data(0, diverging=(1, 2))))
     assert replica.epochs == [1, 1]
-    assert said() == ["t-0 is cut from offset 4 to 2: its leader's epoch 1 ends at 2"]
+    assert said() == ["t-0 is truncated from offset 4 to 2: its leader's epoch 1 ends at 2"]
     assert asked(fetch(fetcher)) == {0: (2, 5, 1, 0)}
 
 
@@ -162,7 +162,7 @@ def test_a_cut_below_the_high_watermark_is_told_as_one(said: Callable[[], list[s
     fetcher.follow(replica, 5)
     answer(fetcher, fetch(fetcher), response(data(0, diverging=(1, 2))))
     assert said() == [
-        "t-0 is cut from offset 4 to 2, below its high watermark 3: its leader's epoch 1 ends at 2; "
+        "t-0 is truncated from offset 4 to 2, below its high watermark 3: its leader's epoch 1 ends at 2; "
         "its leader was elected uncleanly"
     ]
 
@@ -184,7 +184,9 @@ def test_a_log_without_epochs_is_cut_at_its_high_watermark_first(said: Callable[
     fetcher = new_fetcher()
     fetcher.follow(replica, 2)
     assert replica.log_end_offset == 1
-    assert said() == ["t-0 is cut from offset 3 to 1: it has no leader epochs to compare with its leader's"]
+    assert said() == [
+        "t-0 is truncated from offset 3 to 1: without leader epochs it cannot be compared with its leader"
+    ]
     assert asked(fetch(fetcher)) == {0: (1, 2, -1, 0)}
 
 
@@ -211,7 +213,7 @@ def test_a_log_that_is_longer_than_its_leaders_is_cut_at_the_leaders_end(said: C
     assert (request.replica_id, asked_for.timestamp, asked_for.current_leader_epoch) == (2, -1, 5)
     answer(fetcher, request, _located(4))
     assert replica.log_end_offset == 4
-    assert said() == ["t-0 is cut from offset 10 to 4: its leader's log ends there"]
+    assert said() == ["t-0 is truncated from offset 10 to 4: its leader's log ends there"]
     assert asked(fetch(fetcher)) == {0: (4, 5, 1, 0)}
 
 

@@ -107,5 +107,5 @@ def test_an_unknown_message_is_told_with_those_there_are() -> None:
 
 
 def test_what_is_no_set_of_descriptors_is_told() -> None:
-    with pytest.raises(ValueError, match="no set of descriptors"):
+    with pytest.raises(ValueError, match="not a descriptor set"):
         MessageCodec(b"\xff\xff\xff", "shop.Order")

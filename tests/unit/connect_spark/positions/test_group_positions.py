@@ -31,7 +31,7 @@ def test_an_offset_that_the_partition_has_no_more_is_reset_with_a_warning(lost: 
 
 
 def test_none_refuses_to_guess() -> None:
-    with pytest.raises(TerminalError, match="t-0: there is no position to go on from"):
+    with pytest.raises(TerminalError, match="t-0: no position to continue from"):
         first_positions([P0], {}, {P0: (0, 9)}, "none")
     with pytest.raises(ConfigException, match="earliest, latest, none"):
         first_positions([P0], {}, {P0: (0, 9)}, "smallest")

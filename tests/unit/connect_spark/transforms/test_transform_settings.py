@@ -47,7 +47,7 @@ def test_full_and_simple_names_are_the_same() -> None:
 @pytest.mark.parametrize(
     ("config", "told"),
     [
-        ({"transforms": "t"}, "transforms.t.type: there is no such transform"),
+        ({"transforms": "t"}, "transforms.t.type: no such transform"),
         ({"transforms": "t", "transforms.t.type": "Odd"}, "transforms.t.type"),
         ({"transforms": "t", "transforms.t.type": "Cast$Value", "transforms.t.spec": "a:odd"}, "transforms.t.spec"),
         (

@@ -265,7 +265,9 @@ def test_a_log_that_ends_before_a_fetched_snapshot_goes_on_after_it_with_a_line(
     SnapshotWriter(writer, last_contained_log_timestamp=1, now_ms=1, serde=MetadataRecordSerde()).freeze()
     again = MetadataLog(str(tmp_path))
     assert (again.start_offset, again.end_offset) == (70, 70)
-    assert f"{log.directory}: the log goes on after the fetched snapshot {fetched}; it ended at offset 0" in caplog.text
+    assert (
+        f"{log.directory}: the log continues after the fetched snapshot {fetched}; it ended at offset 0" in caplog.text
+    )
     again.close()
 
 

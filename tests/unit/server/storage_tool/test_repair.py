@@ -102,7 +102,7 @@ def test_with_consent_the_log_is_cut_and_the_removed_bytes_are_kept(
     done, lines = run(damaged, accepts_loss=accepts_loss, answer=answer)
     assert done
     assert path.stat().st_size + Path(f"{path}.damaged").stat().st_size == size
-    assert any(line.startswith(f"{path}: cut at position ") and "offset 2" in line for line in lines)
+    assert any(line.startswith(f"{path}: truncated at position ") and "offset 2" in line for line in lines)
     assert MetadataLog(str(damaged / "data")).end_offset == 2
 
 

@@ -1,4 +1,4 @@
-"""Values in the types that a table has for them, where nothing of them gets lost; the others are told.
+"""Casts values to a table's types where no information is lost, and reports the other values.
 
 Types that come from records without a schema change with their data: 1 and 1.5 are a long and a double. A table's do
 not. A number goes into another type of number if it is the same there (but for the precision of float and double), a
@@ -77,13 +77,13 @@ def _atomic(column: Column, found: t.DataType, wanted: t.DataType) -> Fitted:
 def _struct(column: Column, found: t.StructType, wanted: t.StructType) -> Fitted:
     names = {name.lower(): name for name in found.fieldNames()}
     fields, misfits = [], []
-    for each in wanted:
-        name = names.get(each.name.lower())
+    for field in wanted:
+        name = names.get(field.name.lower())
         if name is None:
-            fields.append(F.lit(None).cast(each.dataType).alias(each.name))
+            fields.append(F.lit(None).cast(field.dataType).alias(field.name))
             continue
-        inner = fitted(column.getField(name), found[name].dataType, each.dataType)
-        fields.append(inner.column.alias(each.name))
+        inner = fitted(column.getField(name), found[name].dataType, field.dataType)
+        fields.append(inner.column.alias(field.name))
         if inner.misfit is not None:
             misfits.append(inner.misfit)
     made = F.when(column.isNotNull(), F.struct(*fields))
@@ -126,8 +126,8 @@ def known_type(kind: t.DataType) -> t.DataType | None:
     if isinstance(kind, t.VariantType):
         return t.StringType()
     if isinstance(kind, t.StructType):
-        known = [(each, known_type(each.dataType)) for each in kind]
-        fields = [t.StructField(each.name, inner) for each, inner in known if inner is not None]
+        known = [(field, known_type(field.dataType)) for field in kind]
+        fields = [t.StructField(field.name, inner) for field, inner in known if inner is not None]
         return t.StructType(fields) if fields else None
     if isinstance(kind, t.ArrayType):
         element = known_type(kind.elementType)
@@ -140,18 +140,18 @@ def known_type(kind: t.DataType) -> t.DataType | None:
 
 def new_fields(known: t.StructType, found: t.StructType, *, path: str = "") -> tuple[t.StructType, list[str]]:
     """The known type with the found fields that it lacks behind its own, and the names of these."""
-    names = {each.name.lower(): each for each in found}
+    names = {field.name.lower(): field for field in found}
     merged, added = t.StructType(), []
-    for each in known:
-        other = names.pop(each.name.lower(), None)
-        kind = each.dataType
+    for field in known:
+        other = names.pop(field.name.lower(), None)
+        kind = field.dataType
         if other is not None:
-            kind, inner = _with_new_fields(kind, other.dataType, f"{path}{each.name}")
+            kind, inner = _with_new_fields(kind, other.dataType, f"{path}{field.name}")
             added += inner
-        merged.add(t.StructField(each.name, kind, each.nullable, each.metadata))
-    for each in names.values():
-        merged.add(t.StructField(each.name, each.dataType))
-        added.append(f"{path}{each.name}")
+        merged.add(t.StructField(field.name, kind, field.nullable, field.metadata))
+    for same_field in names.values():
+        merged.add(t.StructField(same_field.name, same_field.dataType))
+        added.append(f"{path}{same_field.name}")
     return merged, added
 
 

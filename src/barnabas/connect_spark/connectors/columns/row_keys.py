@@ -18,7 +18,7 @@ DELETE_ENABLED = ConfigKey(
     "false",
     "Whether a record without a value deletes the row of its key. Needs pk.mode=record_key.",
 )
-AUTO_EVOLVE = ConfigKey("auto.evolve", ConfigType.BOOLEAN, "false", "Whether columns that are missing are added.")
+AUTO_EVOLVE = ConfigKey("auto.evolve", ConfigType.BOOLEAN, "false", "Whether missing columns are added.")
 
 
 def key_errors(settings: Mapping[str, object]) -> dict[str, list[str]]:
@@ -26,9 +26,9 @@ def key_errors(settings: Mapping[str, object]) -> dict[str, list[str]]:
     errors: dict[str, list[str]] = {}
     mode = settings.get("pk.mode")
     if settings.get("delete.enabled") and mode != "record_key":
-        errors["delete.enabled"] = ["A record without a value has its key alone: set pk.mode=record_key."]
+        errors["delete.enabled"] = ["A record without a value has only its key: set pk.mode=record_key."]
     if mode == "none" and settings.get("pk.fields"):
-        errors["pk.fields"] = ["pk.mode=none has no key: leave pk.fields out, or set another pk.mode."]
+        errors["pk.fields"] = ["pk.mode=none does not use a key: omit pk.fields, or set another pk.mode."]
     return errors
 
 

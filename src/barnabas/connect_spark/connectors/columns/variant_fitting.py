@@ -89,9 +89,9 @@ def _is_same(column: Column, made: Column, wanted: t.DataType) -> Column:
 def _struct(column: Column, wanted: t.StructType) -> tuple[Column, Column | None]:
     found = members(column, wanted.fieldNames())
     fields, misfits = [], [_is_something(column) & found.isNull()]
-    for each in wanted:
-        made, misfit = fitted_variant(found.getField(each.name), each.dataType)
-        fields.append(made.alias(each.name))
+    for field in wanted:
+        made, misfit = fitted_variant(found.getField(field.name), field.dataType)
+        fields.append(made.alias(field.name))
         if misfit is not None:
             misfits.append(F.coalesce(misfit, F.lit(False)))
     return F.when(found.isNotNull(), F.struct(*fields)), reduce(or_, misfits)

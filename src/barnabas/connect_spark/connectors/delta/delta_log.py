@@ -8,7 +8,7 @@ Delta's writer for DataFrames takes one identifier for each commit. Therefore it
 classes of the pinned version (``barnabas.spark.connector_jars``): the files are written by Delta's own command, which
 checks schema, constraints and generated columns, and the identifiers are committed with what it gives back.
 
-Whoever asks for a position within a transaction is in conflict with everybody who sets it meanwhile.
+A transaction that reads a position conflicts with every writer that sets it meanwhile.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ class DeltaTable:
         return DeltaTransaction(self, self._log.startTransaction())
 
     def set_positions(self, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """By hand; None forgets one. The data stay as they are. Raises DeltaConflict."""
+        """Set positions on request; None removes one. The data stay unchanged. Raises DeltaConflict."""
         transaction = self.begin()
         if transaction.exists:
             transaction.positions(offsets)
-            transaction.commit({each: _FORGOTTEN if to is None else to for each, to in offsets.items()})
+            transaction.commit({partition: _FORGOTTEN if to is None else to for partition, to in offsets.items()})
 
     @property
     def _session(self) -> Any:
@@ -93,7 +93,7 @@ class _Written:
 
 
 class DeltaTransaction:
-    """What is read here is what the commit is checked against."""
+    """A transaction, whose commit is checked against its reads."""
 
     def __init__(self, table: DeltaTable, transaction: Any) -> None:
         self._table = table
@@ -113,8 +113,10 @@ class DeltaTransaction:
 
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Those that the table knows."""
-        found = {each: int(self._transaction.txnVersion(self._table.identifier(each))) for each in partitions}
-        return {each: offset for each, offset in found.items() if offset >= 0}
+        found = {
+            partition: int(self._transaction.txnVersion(self._table.identifier(partition))) for partition in partitions
+        }
+        return {partition: offset for partition, offset in found.items() if offset >= 0}
 
     def rows(self) -> DataFrame:
         """All rows, with the file that each is in as ``_metadata.file_path``."""
@@ -129,7 +131,7 @@ class DeltaTransaction:
         partition_by: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Write files, which are nobody's before the commit. The last two are for a table that is made by it."""
+        """Write files, which belong to the table only after the commit. The last two are for a new table."""
         delta, scala = self._table._delta, self._scala
         session = self._table._session
         options = delta.DeltaOptions(
@@ -169,12 +171,12 @@ class DeltaTransaction:
         self._written.actions += scala.items(removed)
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """What was added and removed, and the positions. Raises DeltaConflict."""
+        """Commit the added and removed files, and the positions. Raises DeltaConflict."""
         delta, scala = self._table._delta, self._scala
         now = scala.some(_now_ms())
         identifiers = [
-            delta.actions.SetTransaction(self._table.identifier(each), offset, now)
-            for each, offset in sorted(positions.items())
+            delta.actions.SetTransaction(self._table.identifier(partition), offset, now)
+            for partition, offset in sorted(positions.items())
         ]
         columns = self._written.partitioned_by
         operation = getattr(delta, "DeltaOperations$Write")(
@@ -200,11 +202,11 @@ def _is_conflict(error: Exception) -> bool:
     names = [str(error)]
     if origin is not None:
         names.append(str(origin.getClass().getName()))
-    return any("Concurrent" in each or "MetadataChanged" in each or "ProtocolChanged" in each for each in names)
+    return any("Concurrent" in name or "MetadataChanged" in name or "ProtocolChanged" in name for name in names)
 
 
 def refusal(error: Exception) -> str | None:
-    """What a table says to records that it does not take, by its types or constraints; None for other errors."""
+    """Return why a table rejects records, by its types or constraints; None for other errors."""
     from pyspark.errors import AnalysisException
 
     text = str(error).strip()

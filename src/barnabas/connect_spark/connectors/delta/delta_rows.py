@@ -41,18 +41,20 @@ class DeltaColumns:
         keys = _key_columns(df, settings, sources)
         extra = {f"_{name}": _record_column(df, name) for name in settings["record.columns"] or ()}
         every = [*keys, *(name for name in sources if name not in keys), *extra]
-        doubled = sorted({each for each in every if [other.lower() for other in every].count(each.lower()) > 1})
+        doubled = sorted({name for name in every if [other.lower() for other in every].count(name.lower()) > 1})
         if doubled:
             raise TerminalError(
-                f"there is more than one column {', '.join(doubled)}: Delta does not tell upper from lower case, and "
+                f"the record has more than one column {', '.join(doubled)}: Delta names are case-insensitive, and "
                 "record.columns makes columns that begin with _. Rename fields with the transform ReplaceField."
             )
-        return cls({**keys, **{name: each for name, each in sources.items() if name not in keys}, **extra}, tuple(keys))
+        return cls(
+            {**keys, **{name: source for name, source in sources.items() if name not in keys}, **extra}, tuple(keys)
+        )
 
     @property
     def type(self) -> t.StructType:
         """Without what no record says the type of; keys are there in any case."""
-        known = [(name, known_type(each.type)) for name, each in self.sources.items()]
+        known = [(name, known_type(source.type)) for name, source in self.sources.items()]
         return t.StructType([t.StructField(name, kind) for name, kind in known if kind is not None])
 
     def wanted(self, schema: t.StructType, *, evolves: bool, what: str) -> t.StructType:
@@ -68,13 +70,13 @@ class DeltaColumns:
     def misfits(self, wanted: t.StructType, what: str) -> list[Column]:
         """A text for each column that a value of does not fit, null where it does."""
         found = []
-        for name, each in _by_name(self.sources, wanted):
+        for name, field in _by_name(self.sources, wanted):
             source = self.sources[name]
-            made = fitted(source.column, source.type, each.dataType)
+            made = fitted(source.column, source.type, field.dataType)
             if made.misfit is not None:
-                text = f"{name} is no {each.dataType.simpleString()}, as the column of {what} is"
+                text = f"{name} is no {field.dataType.simpleString()}, as the column of {what} is"
                 found.append(F.when(made.misfit, F.lit(text)))
-            if not each.nullable:
+            if not field.nullable:
                 text = f"{name} is null, which the column of {what} must not be"
                 found.append(F.when(F.col("value").isNotNull() & made.column.isNull(), F.lit(text)))
         return found
@@ -85,17 +87,17 @@ class DeltaColumns:
         Columns that no record has are left away: Delta knows what they are made of, if not of nothing.
         """
         columns = []
-        for name, each in _by_name(self.sources, wanted):
+        for name, field in _by_name(self.sources, wanted):
             source = self.sources[name]
-            made = fitted(source.column, source.type, each.dataType)
+            made = fitted(source.column, source.type, field.dataType)
             column = made.column
             if made.misfit is not None:  # Such rows are left out before; unless the table has changed meanwhile.
-                text = F.lit(f"{name} is no {each.dataType.simpleString()}, as the column of {what} is")
-                column = F.when(made.misfit, F.raise_error(text).cast(each.dataType)).otherwise(column)
+                text = F.lit(f"{name} is no {field.dataType.simpleString()}, as the column of {what} is")
+                column = F.when(made.misfit, F.raise_error(text).cast(field.dataType)).otherwise(column)
             if name in self.keys:
-                told = F.raise_error(F.lit(f"{name} is null, and rows are found by it")).cast(each.dataType)
+                told = F.raise_error(F.lit(f"{name} is null, and rows are found by it")).cast(field.dataType)
                 column = F.when(column.isNull(), told).otherwise(column)
-            columns.append(column.alias(each.name))
+            columns.append(column.alias(field.name))
         ours = [
             F.col("partition").alias(PARTITION),
             F.col("offset").alias(OFFSET),
@@ -105,7 +107,7 @@ class DeltaColumns:
 
     def named_keys(self, wanted: t.StructType) -> list[str]:
         """The keys by the names that the table has for them."""
-        return [each.name for name, each in _by_name(self.sources, wanted) if name in self.keys]
+        return [field.name for name, field in _by_name(self.sources, wanted) if name in self.keys]
 
 
 def has_no_schema(df: DataFrame) -> bool:
@@ -114,13 +116,13 @@ def has_no_schema(df: DataFrame) -> bool:
 
 
 def _by_name(sources: Mapping[str, _Source], wanted: t.StructType) -> list[tuple[str, t.StructField]]:
-    known = {each.name.lower(): each for each in wanted}
+    known = {field.name.lower(): field for field in wanted}
     return [(name, known[name.lower()]) for name in sources if name.lower() in known]
 
 
 def _value_columns(kind: t.DataType) -> dict[str, _Source]:
     if isinstance(kind, t.StructType):
-        return {each.name: _Source(F.col("value").getField(each.name), each.dataType) for each in kind}
+        return {field.name: _Source(F.col("value").getField(field.name), field.dataType) for field in kind}
     return {} if isinstance(kind, t.NullType) else {"value": _Source(F.col("value"), kind)}
 
 
@@ -132,14 +134,14 @@ def _record_column(df: DataFrame, name: str) -> _Source:
 
 
 def _key_columns(df: DataFrame, settings: Mapping[str, Any], values: Mapping[str, _Source]) -> dict[str, _Source]:
-    mode, wanted = str(settings["pk.mode"]), [str(each) for each in settings["pk.fields"] or ()]
+    mode, wanted = str(settings["pk.mode"]), [str(field) for field in settings["pk.fields"] or ()]
     if mode == "none":
         return {}
     if mode == "record_value":
         return _chosen(values, wanted, "value") if values else {}
     kind = df.schema["key"].dataType
     if isinstance(kind, t.StructType):
-        found = {each.name: _Source(F.col("key").getField(each.name), each.dataType) for each in kind}
+        found = {field.name: _Source(F.col("key").getField(field.name), field.dataType) for field in kind}
         return _chosen(found, wanted or list(found), "key")
     if len(wanted) != 1:
         raise TerminalError(

@@ -65,7 +65,7 @@ _LONGEST_PAUSE_S = 5.0
 _FILE = "__barnabas_file"
 
 _turns: dict[str, threading.Lock] = {}
-"""For tables whose rows are replaced, by path."""
+"""Locks of tables whose rows are replaced, by path."""
 
 
 class TopicToDeltaTask(SinkTask):
@@ -83,9 +83,9 @@ class TopicToDeltaTask(SinkTask):
 
     def positions(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         found: dict[TopicPartition, int] = {}
-        for path, topics in _tables(self.settings, {each.topic for each in partitions}).items():
+        for path, topics in _tables(self.settings, {partition.topic for partition in partitions}).items():
             transaction = self._table(self._spark, path).begin()
-            found |= transaction.positions([each for each in partitions if each.topic in topics])
+            found |= transaction.positions([partition for partition in partitions if partition.topic in topics])
         return found
 
     def refused(self, df: DataFrame) -> Column | None:
@@ -115,7 +115,7 @@ class TopicToDeltaTask(SinkTask):
     def write(self, df: DataFrame, batch: SinkBatch) -> None:
         from pyspark.sql import functions as F
 
-        topics = sorted({each.topic for each in batch.ranges})
+        topics = sorted({partition.topic for partition in batch.ranges})
         tables = _tables(self.settings, topics)
         if _TOPIC in str(self.settings["path"]):
             text = F.concat(
@@ -125,7 +125,7 @@ class TopicToDeltaTask(SinkTask):
             df = df.withColumn("topic", F.when(is_other, F.raise_error(text).cast("string")).otherwise(F.col("topic")))
         for path, of_table in tables.items():
             rows = df if len(tables) == 1 else df.where(F.col("topic").isin(of_table))
-            ranges = {each: offsets for each, offsets in batch.ranges.items() if each.topic in of_table}
+            ranges = {partition: offsets for partition, offsets in batch.ranges.items() if partition.topic in of_table}
             self._write_table(rows, path, ranges)
 
     # ---- one table
@@ -157,7 +157,9 @@ class TopicToDeltaTask(SinkTask):
             return
         refuse_unless_next(noted, ranges, path)
         if not transaction.exists and not self.settings["auto.create"]:
-            raise TerminalError(f"{path} is no Delta table, and auto.create is false: make it, or correct path.")
+            raise TerminalError(
+                f"{path} is not a Delta table, and auto.create is false: create the table, or correct path."
+            )
         columns = self._columns(df)
         wanted = self._wanted(transaction, columns, path)
         if not len(wanted):
@@ -167,11 +169,11 @@ class TopicToDeltaTask(SinkTask):
             self._replace(transaction, rows, columns.named_keys(wanted))
         else:
             self._add(transaction, _without_ours(rows))
-        transaction.commit({each: offsets.end for each, offsets in ranges.items()})
+        transaction.commit({partition: offsets.end for partition, offsets in ranges.items()})
 
     def _add(self, transaction: DeltaTransaction, rows: DataFrame) -> None:
         partition_by = _list(self.settings["partition.by"])
-        missing = [each for each in partition_by if each not in rows.columns]
+        missing = [column for column in partition_by if column not in rows.columns]
         if missing and not transaction.exists:
             raise TerminalError(
                 f"partition.by has {', '.join(missing)}, and records have {', '.join(rows.columns)}. Columns of the "
@@ -198,7 +200,7 @@ class TopicToDeltaTask(SinkTask):
 
         if not keys:
             return
-        order = Window.partitionBy(*(F.col(f"`{each}`") for each in keys)).orderBy(F.desc(PARTITION), F.desc(OFFSET))
+        order = Window.partitionBy(*(F.col(f"`{key}`") for key in keys)).orderBy(F.desc(PARTITION), F.desc(OFFSET))
         number = "__barnabas_number"
         latest = rows.withColumn(number, F.row_number().over(order)).where(F.col(number) == 1).drop(number)
         latest = latest.persist()
@@ -207,11 +209,11 @@ class TopicToDeltaTask(SinkTask):
             if not transaction.exists:
                 self._add(transaction, added)
                 return
-            replaced = latest.select(*(F.col(f"`{each}`") for each in keys))
+            replaced = latest.select(*(F.col(f"`{key}`") for key in keys))
             latest.count()  # Now Spark knows how many they are when it plans the joins.
             file = F.col("_metadata.file_path")
             current = transaction.rows()
-            named = current.select(*(F.col(f"`{each}`") for each in keys), file.alias(_FILE))
+            named = current.select(*(F.col(f"`{key}`") for key in keys), file.alias(_FILE))
             touched = [row[0] for row in named.join(replaced, keys, "left_semi").select(_FILE).distinct().collect()]
             transaction.remove(touched)
             if touched:
@@ -287,10 +289,10 @@ class TopicToDelta(SinkConnector):
                 "pk.fields",
                 ConfigType.LIST,
                 "",
-                "The columns of the key: fields of the key or value. A key that is no object needs one name.",
+                "The columns of the key: fields of the key or value. A key that is not an object needs one name.",
             ),
             DELETE_ENABLED,
-            ConfigKey("auto.create", ConfigType.BOOLEAN, "true", "Whether tables that are missing are created."),
+            ConfigKey("auto.create", ConfigType.BOOLEAN, "true", "Whether missing tables are created."),
             AUTO_EVOLVE,
             ConfigKey(
                 "partition.by", ConfigType.LIST, "", "The columns by which a table that is created is partitioned."
@@ -306,7 +308,7 @@ class TopicToDelta(SinkConnector):
                 "commit.retries",
                 ConfigType.INT,
                 "20",
-                "How often a batch is written again because somebody else has changed the table meanwhile.",
+                "How often a batch is written again because another writer has changed the table meanwhile.",
                 Range(0),
             ),
             ConfigKey(
@@ -327,7 +329,7 @@ class TopicToDelta(SinkConnector):
         path = str(settings.get("path") or "/")
         parts = urlsplit(path)
         if not parts.scheme and not path.startswith("/"):
-            errors["path"] = [f"{path} is no absolute path: workers may run in different folders."]
+            errors["path"] = [f"{path} is not an absolute path: workers may run in different folders."]
         mode, keys = settings.get("pk.mode"), _list(settings.get("pk.fields"))
         if settings.get("insert.mode") == "upsert" and mode == "none":
             errors["pk.mode"] = ["insert.mode=upsert needs a key: set record_key or record_value."]
@@ -335,7 +337,7 @@ class TopicToDelta(SinkConnector):
             errors["pk.mode"] = [f"{mode} is for insert.mode=upsert: set that, or leave pk.mode out."]
         if mode == "record_value" and not keys:
             errors["pk.fields"] = ["pk.mode=record_value needs the fields of the value that are the key."]
-        wrong = [each for each in _list(settings.get("record.columns")) if each not in _RECORD_COLUMNS]
+        wrong = [column for column in _list(settings.get("record.columns")) if column not in _RECORD_COLUMNS]
         if wrong:
             errors["record.columns"] = [f"{', '.join(wrong)}: there are {', '.join(_RECORD_COLUMNS)}."]
         return errors
@@ -344,9 +346,9 @@ class TopicToDelta(SinkConnector):
     def alter_offsets(cls, config: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]) -> bool:
         spark = _running_session()
         settings = cls.config_def.parse(config)
-        for path, topics in _tables(settings, {each.topic for each in offsets}).items():
+        for path, topics in _tables(settings, {partition.topic for partition in offsets}).items():
             table = DeltaTable(spark, path, _application(settings, config["name"]))
-            of_table = {each: offset for each, offset in offsets.items() if each.topic in topics}
+            of_table = {partition: offset for partition, offset in offsets.items() if partition.topic in topics}
             for attempt in range(int(str(settings["commit.retries"])) + 1):
                 try:
                     table.set_positions(of_table)
@@ -396,7 +398,7 @@ def _without_ours(rows: DataFrame) -> DataFrame:
 
 
 def _refuse_unwritable(path: str) -> None:
-    """Only for paths of this machine: of others their own errors tell."""
+    """Check a path of this machine; for others Spark reports the error."""
     parts = urlsplit(path)
     if parts.scheme not in ("", "file"):
         return
@@ -404,8 +406,10 @@ def _refuse_unwritable(path: str) -> None:
     while not folder.exists():
         folder = folder.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        raise TerminalError(f"path: {path} can't be written: {folder} is no folder, or not the worker's to write to.")
+        raise TerminalError(
+            f"path: {path} can't be written: {folder} is not a folder, or not the worker's to write to."
+        )
 
 
 def _list(value: Any) -> list[str]:
-    return [str(each) for each in value or ()]
+    return [str(item) for item in value or ()]

@@ -2,7 +2,7 @@
 
 Beside the data there is ``_barnabas/<connector>`` (readers such as Spark pass over names that begin with ``_``):
 
-- ``staging/<batch>/``: the files of a batch that is being written; nobody else looks there;
+- ``staging/<batch>/``: the files of a batch that is being written; no other task reads them;
 - ``pending/<batch>.json``: the manifest: which staged file becomes which data file, and the positions after the batch.
   **The moment at which it gets this name is the commit**: before it the batch never was, after it the batch is there,
   even if its files still have to be moved;
@@ -41,7 +41,7 @@ _HOME = "_barnabas"
 
 
 class Files:
-    """What of the disk is changed, each call a step that either happened or did not."""
+    """The changes on the disk, each call an atomic step."""
 
     def write(self, path: Path, text: str) -> None:
         """All of it or nothing, and durable."""
@@ -74,9 +74,9 @@ def _sync(path: Path) -> None:
 
 def batch_name(task: int, ranges: Mapping[TopicPartition, OffsetRange]) -> str:
     """The same for the same records, and in the order of batches for one task: it counts the offsets before them."""
-    text = json.dumps([[*partition, each.start, each.end] for partition, each in sorted(ranges.items())])
+    text = json.dumps([[*partition, offsets.start, offsets.end] for partition, offsets in sorted(ranges.items())])
     digest = hashlib.sha256(text.encode()).hexdigest()[:10]
-    return f"{task}-{sum(each.start for each in ranges.values()):016d}-{digest}"
+    return f"{task}-{sum(offsets.start for offsets in ranges.values()):016d}-{digest}"
 
 
 class FileCommits:
@@ -98,7 +98,7 @@ class FileCommits:
             self._finish_pending()
 
     def forget_staging(self, task: int) -> None:
-        """What a task has written and not committed."""
+        """The files that a task has written and not committed."""
         for path in self._home.glob(f"staging/{task}-*"):
             self._files.remove(path)
 
@@ -131,7 +131,7 @@ class FileCommits:
             refuse_unless_next(self._positions(), ranges, str(self._root))
             for source, _ in moves:
                 _sync(staged / source)
-            ends = {partition: each.end for partition, each in ranges.items()}
+            ends = {partition: offsets.end for partition, offsets in ranges.items()}
             manifest = {"files": moves, "positions": kafka_json(ends)}
             self._files.write(self._home / "pending" / f"{name}.json", json.dumps(manifest))
             self._finish_pending()
@@ -159,7 +159,7 @@ class FileCommits:
         ]
 
     def set_positions(self, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """By hand; None forgets one. The data stay as they are."""
+        """Set positions on request; None removes one. The data stay unchanged."""
         for name in ("staging", "pending"):
             (self._home / name).mkdir(parents=True, exist_ok=True)
         with self._locked():
@@ -206,7 +206,7 @@ class FileCommits:
 
 
 def _moves(staged: Path, prefix: str) -> Sequence[tuple[str, str]]:
-    """From where below the staging folder to where below the root. Spark's own names have a random part."""
+    """Return the moves from the staging folder to the root. Spark's own names have a random part."""
     found = sorted(
         path
         for path in staged.rglob("*")

@@ -30,7 +30,7 @@ def end_of_lines(path: Path, start: int, most: int) -> int:
         return start
     if size < start:
         raise FileHasShrunk(
-            f"{path} has {size} bytes, and {start} of it were read already: it was cut or replaced. "
+            f"{path} has {size} bytes, and {start} of it were read already: it was truncated or replaced. "
             "Reset the offsets of the connector to read it from its beginning."
         )
     end = min(size, start + most)

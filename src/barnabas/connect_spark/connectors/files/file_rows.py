@@ -37,7 +37,7 @@ _SHOWN_LENGTH_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class FoundColumns:
-    """What a batch has. ``value`` is None if no record has a value; ``extra`` are the columns of the record."""
+    """The columns of a batch. ``value`` is None if no record has a value; ``extra`` are the columns of the record."""
 
     value: t.DataType | None
     is_schemaless: bool
@@ -66,7 +66,7 @@ class FoundColumns:
         return t.StructType([*values.fields, *extra])
 
     def grow(self, known: FileSchema) -> tuple[FileSchema, Growth]:
-        """What files have from now on."""
+        """The columns of files from now on."""
         is_object = known.is_object
         if is_object is None and self.value is not None:
             is_object = isinstance(self.value, t.StructType) or self.is_mixed
@@ -116,24 +116,24 @@ class FileRows:
         self._target = target
         self._is_object = bool(schema.is_object)
         self._clashing = growth.clashing
-        self._has = {each.name: each.dataType for each in found.of(self._is_object)}
+        self._has = {field.name: field.dataType for field in found.of(self._is_object)}
         columns = schema.columns
         if not is_typed:
             columns = t.StructType(
-                [t.StructField(each.name, self._has.get(each.name, t.StringType())) for each in columns]
+                [t.StructField(column.name, self._has.get(column.name, t.StringType())) for column in columns]
             )
         self.columns = columns
-        self._quick = [each for each in columns if self._is_quick(each)]
+        self._quick = [column for column in columns if self._is_quick(column)]
 
     def refusal(self) -> Column | None:
         """Why a record does not fit, null if it does; None if all do."""
         reasons = [self._value_refusal(), self._clash()]
-        for each in self.columns:
-            misfit = self._column(each).misfit
+        for column in self.columns:
+            misfit = self._column(column).misfit
             if misfit is not None:
-                kind = each.dataType.simpleString().upper()
+                kind = column.dataType.simpleString().upper()
                 rest = f", which does not fit the type {kind} that the column has in all files of {self._target}"
-                text = F.concat(F.lit(f"{each.name} is "), self._shown(each.name), F.lit(rest))
+                text = F.concat(F.lit(f"{column.name} is "), self._shown(column.name), F.lit(rest))
                 reasons.append(F.when(misfit, text))
         found = [reason for reason in reasons if reason is not None]
         return F.coalesce(*found) if found else None
@@ -141,7 +141,7 @@ class FileRows:
     def rows(self, df: DataFrame, folders: Sequence[Column]) -> DataFrame:
         if self._quick:  # In a step of its own, so that the value is cast once and not for each of its fields.
             df = df.withColumn(_QUICK, F.col(_VALUE).try_cast(t.StructType(self._quick)))
-        columns = [self._column(each).column.cast(each.dataType).alias(each.name) for each in self.columns]
+        columns = [self._column(column).column.cast(column.dataType).alias(column.name) for column in self.columns]
         return df.select(*columns, *folders)
 
     # ---- one column
@@ -185,7 +185,7 @@ class FileRows:
         return self._found.is_schemaless
 
     def _raw_type(self, name: str) -> t.DataType | None:
-        """What the batch has, before it was settled; None for nothing."""
+        """Return the type found in the batch, before it was settled; None for none."""
         if name in self._found.extra:
             return self._found.extra[name]
         value = self._found.value
@@ -196,7 +196,7 @@ class FileRows:
     # ---- whole values
 
     def _value_refusal(self) -> Column | None:
-        """Of values that are not objects, where fields are columns."""
+        """The error of values that are not objects, where fields are columns."""
         value = self._found.value
         if not self._is_object or value is None or (isinstance(value, t.StructType) and not self._found.is_mixed):
             return None

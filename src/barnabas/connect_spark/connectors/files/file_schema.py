@@ -63,18 +63,18 @@ class Growth:
 
 def grown(known: t.StructType, found: t.StructType, *, path: str = "") -> Growth:
     """The known columns, with the fields of ``found`` that they lack behind them."""
-    others = {each.name: each for each in found}
-    by_lower = {each.name.lower(): each.name for each in known}
+    others = {field.name: field for field in found}
+    by_lower = {field.name.lower(): field.name for field in known}
     columns, added, clashing = [], list[str](), list[str]()
-    for each in known:
-        other = others.pop(each.name, None)
-        kind = each.dataType
+    for column in known:
+        other = others.pop(column.name, None)
+        kind = column.dataType
         if other is not None:
-            inner = _grown_inside(kind, other.dataType, f"{path}{each.name}")
+            inner = _grown_inside(kind, other.dataType, f"{path}{column.name}")
             kind = inner[0]
             added += inner[1]
             clashing += inner[2]
-        columns.append(t.StructField(each.name, kind))
+        columns.append(t.StructField(column.name, kind))
     for other in others.values():
         if other.name.lower() in by_lower:
             clashing.append(f"{path}{other.name}")
@@ -136,7 +136,7 @@ def settled(kind: t.DataType, *, is_schemaless: bool) -> t.DataType | None:
 
 
 def settled_fields(kind: Iterable[t.StructField], *, is_schemaless: bool) -> t.StructType:
-    found = ((each.name, settled(each.dataType, is_schemaless=is_schemaless)) for each in kind)
+    found = ((field.name, settled(field.dataType, is_schemaless=is_schemaless)) for field in kind)
     return t.StructType([t.StructField(name, inner) for name, inner in found if inner is not None])
 
 

@@ -2,7 +2,7 @@
 
 ``FileStreamSource`` keeps ``{"filename": f} -> {"position": n}`` as Kafka's does, so either kind of worker goes on
 where the other was; n counts bytes (Kafka's counts characters, which is the same for ASCII). Unlike Kafka's, it needs a
-file: a worker's standard input is nobody's. ``FileStreamSink`` appends a line for each record, at least once.
+file: a worker's standard input has no user. ``FileStreamSink`` appends a line for each record, at least once.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _FILE = "file"
 _TOPIC = "topic"
 _BATCH_SIZE = "batch.size"
 _HELD_BYTES_MAX = 64 << 20
-"""Of a batch that is held in memory."""
+"""Bytes of a batch that is held in memory."""
 _READ_BYTES_MIN, _READ_BYTES_MAX = 1 << 20, 512 << 20
-"""Of a batch that Spark reads by itself. It is written anew after a crash."""
+"""Bytes of a batch that Spark reads by itself. It is written again after a crash."""
 _WRITTEN_RECORDS_MIN = 10_000
-"""Of a batch that Spark writes to files of its own, which are appended then."""
+"""Records of a batch that Spark writes to files of its own, which are then appended."""
 _COPIED_AT_ONCE = 256 << 10
 
 
@@ -96,7 +96,7 @@ class FileStreamSource(SourceConnector):
         [
             ConfigKey(
                 _FILE,
-                documentation="The file to read. It may come later, and grow.",
+                documentation="The file to read. It may be created later, and grow.",
                 validator=NonEmptyString(),
                 importance=Importance.HIGH,
             ),
@@ -110,7 +110,7 @@ class FileStreamSource(SourceConnector):
                 _BATCH_SIZE,
                 ConfigType.INT,
                 "2000",
-                "Taken for the sake of Kafka's settings. A batch has all lines that are there, up to 512 MiB.",
+                "Accepted for compatibility with Kafka's settings. A batch has all available lines, up to 512 MiB.",
                 Range(1),
                 Importance.LOW,
             ),
@@ -157,7 +157,7 @@ class FileStreamSinkTask(SinkTask):
         is_nested = isinstance(kind, StructType | MapType | ArrayType | VariantType)
         text = F.to_json("value") if is_nested else F.col("value").cast("string")
         lines = df.select(F.coalesce(text, F.lit("null")).alias("line"))
-        records = sum(each.end - each.start for each in batch.ranges.values())
+        records = sum(offsets.end - offsets.start for offsets in batch.ranges.values())
         with Path(str(self.settings[_FILE])).open("ab") as file:
             if records >= _WRITTEN_RECORDS_MIN and works_here(df.sparkSession):
                 self._append_files(lines, file)

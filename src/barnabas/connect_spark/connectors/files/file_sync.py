@@ -17,7 +17,7 @@ _EVERY_S = 0.4
 def syncing(folder: Path) -> Iterator[None]:
     """Whatever is in the folder by then is synced again and again until the block ends. The folder need not exist yet.
 
-    It promises nothing: who needs a file on the disk syncs it when it is finished.
+    It guarantees nothing: a writer that needs a file on the disk syncs it when it is complete.
     """
     ends = threading.Event()
     thread = threading.Thread(target=_sync_until, args=(folder, ends), name="connect-early-sync", daemon=True)

@@ -75,7 +75,7 @@ def found_files(folder: Path, pattern: str, task: int, tasks: int) -> list[Found
             continue  # Somebody tidies up.
         if path.is_file():
             found.append(FoundFile(path, name, state.st_size, state.st_mtime_ns // 1_000_000))
-    return sorted(found, key=lambda each: (each.modified_ms, each.name))
+    return sorted(found, key=lambda file: (file.modified_ms, file.name))
 
 
 class FilesToTopicTask(PolledSourceTask):
@@ -89,11 +89,11 @@ class FilesToTopicTask(PolledSourceTask):
         if not self._folder.is_dir():
             raise TerminalError(f"{_DIRECTORY}: there is no folder {self._folder} on this worker. Make it or mount it.")
         there = found_files(self._folder, str(self.settings[_PATTERN]), self._task, self._tasks)
-        new = [each for each in there if self._is_new(each)][: int(str(self.settings[_FILES_MAX]))]
+        new = [file for file in there if self._is_new(file)][: int(str(self.settings[_FILES_MAX]))]
         if not new:
             return None
-        self._done |= {each.name for each in new}
-        return Polled(self._records(spark, new), [SourceOffset(self._partition(each), each.offset) for each in new])
+        self._done |= {file.name for file in new}
+        return Polled(self._records(spark, new), [SourceOffset(self._partition(file), file.offset) for file in new])
 
     def _is_new(self, file: FoundFile) -> bool:
         if file.name in self._done:
@@ -112,7 +112,7 @@ class FilesToTopicTask(PolledSourceTask):
     def _records(self, spark: SparkSession, files: Sequence[FoundFile]) -> DataFrame:
         from pyspark.sql import functions as F
 
-        frame = self._frame(spark, [each.path.as_uri() for each in files])
+        frame = self._frame(spark, [file.path.as_uri() for file in files])
         columns = [F.lit(str(self.settings[_TOPIC])).alias("topic")]
         if self.settings[_NAME_AS_KEY]:
             columns.append(F.substring_index(F.col("_metadata.file_path"), "/", -1).alias("key"))
@@ -192,7 +192,7 @@ class FilesToTopic(SourceConnector):
         errors: dict[str, Sequence[str]] = {}
         path = str(settings.get(_DIRECTORY) or "/")
         if not Path(path).is_absolute():
-            errors[_DIRECTORY] = [f"{path} is no absolute path: workers may run in different folders."]
+            errors[_DIRECTORY] = [f"{path} is not an absolute path: workers may run in different folders."]
         if settings.get(_SCHEMA) and settings.get(_FORMAT) not in ("json", "csv"):
             errors[_SCHEMA] = [f"format={settings.get(_FORMAT)} has no use for it: only json and csv have."]
         return errors

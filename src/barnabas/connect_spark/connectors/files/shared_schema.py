@@ -94,7 +94,7 @@ class SharedSchema:
             ) from error
 
     def _of_files(self, spark: SparkSession) -> FileSchema | None:
-        """Of those that a release without schema.json has written, or whose schema.json was lost."""
+        """Read the schema of files from a release without schema.json, or whose schema.json was lost."""
         from barnabas.connect_spark.connectors.files.file_schema import FileSchema
 
         files = [str(path) for path in self._commits.data_files(self._format)]
@@ -113,14 +113,14 @@ class SharedSchema:
         return FileSchema(columns, of_values != ["value"])
 
     def _refuse_other_types(self, known: FileSchema, columns: StructType) -> None:
-        kinds = {each.name: each.dataType for each in known.columns}
-        for each in columns:
-            kind = kinds.get(each.name)
-            if kind is not None and kind != each.dataType:
+        kinds = {column.name: column.dataType for column in known.columns}
+        for column in columns:
+            kind = kinds.get(column.name)
+            if kind is not None and kind != column.dataType:
                 raise TerminalError(
-                    f"schema: {each.name} is {each.dataType.simpleString().upper()}, and the files of {self._target} "
-                    f"have it as {kind.simpleString().upper()}. A column's type can't change: set that one, or write "
-                    "to another folder."
+                    f"schema: {column.name} is {column.dataType.simpleString().upper()}, and the files of "
+                    f"{self._target} have it as {kind.simpleString().upper()}. A column's type can't "
+                    "change: set that one, or write to another folder."
                 )
 
 
@@ -146,4 +146,4 @@ def _parsed(given: str) -> StructType:
 def _texts(columns: StructType) -> StructType:
     from pyspark.sql.types import StringType, StructField, StructType
 
-    return StructType([StructField(each.name, StringType()) for each in columns])
+    return StructType([StructField(column.name, StringType()) for column in columns])

@@ -78,11 +78,11 @@ class TopicToFilesTask(SinkTask):
 
     def positions(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         noted = self._commits.positions()
-        return {each: noted[each] for each in partitions if each in noted}
+        return {partition: noted[partition] for partition in partitions if partition in noted}
 
     def columns(self) -> Sequence[str]:
         folders = {"date": "timestamp", "hour": "timestamp"}
-        wanted = [folders.get(each, each) for each in _list(self.settings[_PARTITION_BY])]
+        wanted = [folders.get(name, name) for name in _list(self.settings[_PARTITION_BY])]
         return list(dict.fromkeys(["value", *_list(self.settings[_RECORD_COLUMNS]), *wanted]))
 
     @property
@@ -192,7 +192,7 @@ class TopicToFiles(SinkConnector):
         except (TerminalError, KeyError) as error:
             errors[_DIRECTORY] = [str(error)]
         for name, allowed in ((_PARTITION_BY, _FOLDERS), (_RECORD_COLUMNS, _COLUMNS)):
-            wrong = [each for each in _list(settings.get(name)) if each not in allowed]
+            wrong = [value for value in _list(settings.get(name)) if value not in allowed]
             if wrong:
                 errors[name] = [f"{', '.join(wrong)}: there are {', '.join(allowed)}."]
         if settings.get(_SCHEMA) and settings.get(_FORMAT) in ("json", "csv"):
@@ -218,12 +218,12 @@ def _root(settings: Mapping[str, Any]) -> Path:
         )
     path = Path(unquote(parts.path) if parts.scheme else text)
     if not path.is_absolute():
-        raise TerminalError(f"{text} is no absolute path: workers may run in different folders.")
+        raise TerminalError(f"{text} is not an absolute path: workers may run in different folders.")
     return path
 
 
 def _list(value: Any) -> list[str]:
-    return [str(each) for each in value or ()]
+    return [str(item) for item in value or ()]
 
 
 def _folders(settings: Mapping[str, Any]) -> dict[str, Column]:
@@ -266,13 +266,13 @@ def _columns(df: DataFrame, settings: Mapping[str, Any], folders: Mapping[str, C
 
 
 def _plain(rows: DataFrame, file_format: str) -> DataFrame:
-    """What a format can't hold, as text: JSON for what has parts, Base64 for bytes."""
+    """Convert values that the format cannot hold to text: JSON for nested values, Base64 for bytes."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, BinaryType, MapType, NullType, StructType, VariantType
 
     columns: list[Column] = []
-    for each in rows.schema:
-        column, kind = F.col(f"`{each.name}`"), each.dataType
+    for field in rows.schema:
+        column, kind = F.col(f"`{field.name}`"), field.dataType
         is_nested = isinstance(kind, StructType | ArrayType | MapType)
         if (isinstance(kind, VariantType) and file_format != "parquet") or (is_nested and file_format == "csv"):
             column = F.to_json(column)
@@ -280,5 +280,5 @@ def _plain(rows: DataFrame, file_format: str) -> DataFrame:
             column = F.base64(column)
         elif isinstance(kind, NullType):
             column = column.cast("string")
-        columns.append(column.alias(each.name))
+        columns.append(column.alias(field.name))
     return rows.select(*columns)

@@ -45,7 +45,7 @@ class Database(Protocol):
     def rows(self, sql: str, parameters: Sequence[Parameter] = ()) -> list[tuple[Any, ...]]: ...
 
     def columns(self, table: tuple[str, ...]) -> list[TableColumn]:
-        """Of a table or view, in its order; empty if there is none."""
+        """Return the columns of a table or view, in its order; empty if it does not exist."""
 
     def load(self, files: Sequence[Path], columns: Sequence[str], places: Sequence[int]) -> None:
         """Parquet files into the columns of the staging table; of each its place among those of the files."""
@@ -97,7 +97,7 @@ class SqliteDatabase:
         marks = ", ".join("?" for _ in table)
         sql = f'SELECT name, type, "notnull", pk FROM pragma_table_info({marks})'
         found = self.rows(sql, tuple(reversed(table)))
-        alone = sum(1 for each in found if each[3]) == 1
+        alone = sum(1 for row in found if row[3]) == 1
         return [
             TableColumn(name, kind, not (notnull or (alone and pk and kind.upper() == "INTEGER")), _sqlite_type(kind))
             for name, kind, notnull, pk in found
@@ -123,7 +123,7 @@ class SqliteDatabase:
 
         try:
             cursor = self._connection.execute(query)
-            names = [each[0] for each in cursor.description]
+            names = [column[0] for column in cursor.description]
             return write_untyped(names, iter(lambda: cursor.fetchmany(_ROWS_AT_A_TIME), []), file)
         except sqlite3.Error as error:
             raise self._error(error) from error
@@ -144,7 +144,7 @@ class SqliteDatabase:
 
 
 def _sqlite_type(declared: str) -> ColumnType:
-    """By SQLite's own rules of affinity."""
+    """Return the type by SQLite's rules of affinity."""
     name = declared.upper()
     for parts, kind in (
         (("BOOL",), Kind.BOOLEAN),

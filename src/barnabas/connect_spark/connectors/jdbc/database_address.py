@@ -22,23 +22,23 @@ class DatabaseAddress:
     """``sqlite``, ``duckdb`` or ``postgresql``."""
     url: str
     path: Path | None = None
-    """Of a database that is a file."""
+    """The path of a database that is a file."""
 
 
 def parse_address(url: str) -> DatabaseAddress:
     """Raises ValueError with what to write instead."""
     scheme, _, rest = url.removeprefix("jdbc:").partition(":")
     if not url.startswith("jdbc:") or scheme not in ("sqlite", "duckdb", "postgresql"):
-        raise ValueError(f"{_shown(url)} is no database that can be used: write {_FORMS}")
+        raise ValueError(f"{_shown(url)} is not a usable database URL: write {_FORMS}")
     if scheme == "postgresql":
         return DatabaseAddress(scheme, _checked_server(url, rest))
     if not rest or rest.startswith(":memory:"):
-        raise ValueError(f"{url} is a database in memory, which nobody else could see: write {_FORMS}")
+        raise ValueError(f"{url} is a database in memory, which no other process can read: write {_FORMS}")
     if "?" in rest:
         raise ValueError(f"{url} has parameters after the path, which are not supported: write {_FORMS}")
     path = Path(rest)
     if not path.is_absolute():
-        raise ValueError(f"{rest} is no absolute path: workers may run in different folders. Write {_FORMS}")
+        raise ValueError(f"{rest} is not an absolute path: workers may run in different folders. Write {_FORMS}")
     return DatabaseAddress(scheme, url, path)
 
 

@@ -39,13 +39,13 @@ _MOST_DIGITS = 38
 
 _lock = threading.Lock()
 _drivers: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
-"""By the JVM: a library that a driver brings along can be loaded by one class loader only."""
+"""Kept by the JVM: only one class loader can load a native library of a driver."""
 
 _DECIDED = ("22", "23", "42", "28", "3D")
 """Classes of SQLSTATE that come again: bad data, a violated constraint, a wrong statement or password, no database."""
 _SOMEBODY_WAS_FASTER = ("42P07", "42701")
 _MADE_AT_ONCE = ("pg_type_typname_nsp_index", "pg_class_relname_nsp_index", "already exists")
-"""Of two tasks that create the same table or column one is told so, and finds it there when it tries again."""
+"""If two tasks create the same table or column, one receives this error, and finds it when it retries."""
 _DECIDED_BY_DUCKDB = ("Constraint", "Conversion", "Binder", "Catalog", "Parser", "Out of Range", "Invalid Input")
 
 _KINDS = {
@@ -85,7 +85,7 @@ class DriverDatabase:
 
         if spark is not None and is_remote(spark):
             raise DatabaseError(
-                f"{address.dialect} is spoken to by its driver in the JVM of a Spark of the worker's own, and this "
+                f"{address.dialect} is accessed by its driver in the JVM of a Spark of the worker's own, and this "
                 "one is a Spark Connect server (sc://). Use jdbc:sqlite:, or a worker with "
                 "barnabas.connect.spark.master=local[*] or spark://host:port",
                 is_transient=False,
@@ -93,7 +93,7 @@ class DriverDatabase:
         context = spark.sparkContext if spark is not None else SparkContext._active_spark_context
         if context is None:
             raise DatabaseError(
-                f"{address.dialect} is spoken to by the Spark session of the worker, and this worker has none yet: it "
+                f"{address.dialect} is accessed through the worker's Spark session, and this worker has none yet: it "
                 "starts with the first task. Ask a worker that has run tasks, or start a connector on this one first.",
                 is_transient=True,
             )
@@ -143,12 +143,12 @@ class DriverDatabase:
         nullable = {str(name): text in ("YES", "true", "True") for name, text in self.rows(sql, table)}
         if not nullable:
             return []
-        types = self._result_types(f"SELECT * FROM {'.'.join(quoted(each) for each in table)} WHERE 1 = 0")
+        types = self._result_types(f"SELECT * FROM {'.'.join(quoted(part) for part in table)} WHERE 1 = 0")
         return [TableColumn(name, told, nullable.get(name, True), kind) for name, told, kind in types]
 
     def load(self, files: Sequence[Path], columns: Sequence[str], places: Sequence[int]) -> None:
         if self.dialect.name == "duckdb":
-            sources = ", ".join("'" + str(each).replace("'", "''") + "'" for each in files)
+            sources = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
             chosen = columns_of([f"c{at}" for at in places])
             self.execute(
                 f"INSERT INTO {self.dialect.staging} ({columns_of(columns)}) "
@@ -208,7 +208,7 @@ class DriverDatabase:
                 found.append(
                     (str(data.getColumnLabel(at)), told, _column_type(told, data.getPrecision(at), data.getScale(at)))
                 )
-        doubled = sorted({name for name, _, _ in found if [each[0] for each in found].count(name) > 1})
+        doubled = sorted({name for name, _, _ in found if [column[0] for column in found].count(name) > 1})
         if doubled:
             raise DatabaseError(
                 f"the query gives more than one column {', '.join(doubled)}: name them with AS", is_transient=False
@@ -272,8 +272,8 @@ class DriverDatabase:
 
 
 def is_transient_error(dialect: str, state: str, message: str) -> bool:
-    """By SQLSTATE, which DuckDB does not tell, and by the message."""
-    if state in _SOMEBODY_WAS_FASTER or any(each in message for each in _MADE_AT_ONCE):
+    """Decide by SQLSTATE, which DuckDB lacks, and by the message."""
+    if state in _SOMEBODY_WAS_FASTER or any(text in message for text in _MADE_AT_ONCE):
         return True
     if dialect == "duckdb":
         return not any(f"{word} Error" in message for word in _DECIDED_BY_DUCKDB)

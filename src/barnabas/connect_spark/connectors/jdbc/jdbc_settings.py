@@ -53,13 +53,13 @@ STAGING = ConfigKey(
 
 
 def connect(settings: Mapping[str, Any], spark: SparkSession | None, *, must_exist: bool = False) -> Database:
-    """``must_exist`` is for who reads: a file that is not there would be made. Raises DatabaseError, TerminalError."""
+    """``must_exist`` is for sources: otherwise a missing file would be created. Raises DatabaseError, TerminalError."""
     try:
         address = parse_address(str(settings[URL]))
     except ValueError as error:
         raise TerminalError(f"{URL}: {error}") from None
     if address.path is not None and not address.path.parent.is_dir():
-        raise TerminalError(f"{URL}: there is no folder {address.path.parent}. Make it, or write another path.")
+        raise TerminalError(f"{URL}: no such folder: {address.path.parent}. Make it, or write another path.")
     if must_exist and address.path is not None and not address.path.exists():
         raise TerminalError(f"{URL}: there is no database {address.path} on this worker. Correct the path.")
     if address.dialect == "sqlite":
@@ -71,7 +71,7 @@ def connect(settings: Mapping[str, Any], spark: SparkSession | None, *, must_exi
 
 
 def staging_folder(settings: Mapping[str, object], spark: SparkSession) -> Path:
-    """A new folder; whoever asked for it removes it. Raises TerminalError."""
+    """Create a folder, which the caller removes. Raises TerminalError."""
     given = str(settings[STAGING_DIRECTORY] or "")
     place = place_of(spark)
     if not given and place is not None:
@@ -91,7 +91,7 @@ def staging_folder(settings: Mapping[str, object], spark: SparkSession) -> Path:
 def connection_errors(
     config: Mapping[str, str], settings: Mapping[str, object], others_of_java: Mapping[str, str]
 ) -> dict[str, Sequence[str]]:
-    """What is wrong with the address, and with settings of Java's connectors that would be ignored.
+    """Return the problems of the address, and of settings of Java's connectors that would be ignored.
 
     ``others_of_java`` are those that only one of the two connectors has, with the value that changes nothing.
     """

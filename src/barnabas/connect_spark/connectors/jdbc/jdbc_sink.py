@@ -72,7 +72,7 @@ class JdbcSinkTask(SinkTask):
             database.commit()
 
         self._with_retries(read)
-        return {each: noted[each] for each in partitions if each in noted}
+        return {partition: noted[partition] for partition in partitions if partition in noted}
 
     def refused(self, df: DataFrame) -> Column | None:
         """Records without what their mode needs."""
@@ -103,8 +103,8 @@ class JdbcSinkTask(SinkTask):
         if self._positions.is_done(database, batch):
             database.rollback()
             return
-        for each in found:
-            self._write_topic(database, fields, each, is_alone=len(found) == 1)
+        for files_of_topic in found:
+            self._write_topic(database, fields, files_of_topic, is_alone=len(found) == 1)
         self._positions.write(database, batch)
         database.commit()
 
@@ -141,7 +141,7 @@ class JdbcSinkTask(SinkTask):
                 if left <= 0 or self._stopping.is_set():
                     raise
                 left -= 1
-                log.warning("task %s-%d tries again: %s", self.context.connector, self.context.task, error)
+                log.warning("task %s-%d retries: %s", self.context.connector, self.context.task, error)
                 self._stopping.wait(int(str(self.settings["retry.backoff.ms"])) / 1000)
             except BaseException:
                 self._access.disconnect()
@@ -192,7 +192,7 @@ class JdbcSink(SinkConnector):
             ),
             ConfigKey("fields.whitelist", ConfigType.LIST, "", "Fields of the value that are written; empty for all."),
             DELETE_ENABLED,
-            ConfigKey("auto.create", ConfigType.BOOLEAN, "false", "Whether tables that are missing are created."),
+            ConfigKey("auto.create", ConfigType.BOOLEAN, "false", "Whether missing tables are created."),
             AUTO_EVOLVE,
             ConfigKey(
                 "batch.size",
@@ -202,13 +202,13 @@ class JdbcSink(SinkConnector):
                 Range(0),
                 Importance.LOW,
             ),
-            ConfigKey("max.retries", ConfigType.INT, "10", "How often a batch is tried again.", Range(0)),
+            ConfigKey("max.retries", ConfigType.INT, "10", "How often a batch is retried.", Range(0)),
             ConfigKey("retry.backoff.ms", ConfigType.INT, "3000", "The pause before each of these.", Range(0)),
             ConfigKey(
                 "positions.table",
                 ConfigType.STRING,
                 "barnabas_connect_positions",
-                "The table for positions, made if it is not there. Connectors can share it.",
+                "The table for positions, created if it does not exist. Connectors can share it.",
                 NonEmptyString(),
                 Importance.LOW,
             ),

@@ -80,7 +80,7 @@ class JdbcSourceTask(PolledSourceTask):
         self._access.close()
 
     def poll(self, spark: SparkSession) -> Polled | None:
-        """The tables in turn, so that none waits for a busy one. What was found the last time is safe now."""
+        """The tables in turn, so that none waits for a busy one. The rows of the previous call are now safe."""
         shutil.rmtree(self._folder / str(self._batch), ignore_errors=True)
         try:
             database = self._access.database()
@@ -164,7 +164,7 @@ class JdbcSourceTask(PolledSourceTask):
             database.dialect, target, str(self.settings["query"] or ""), mode, incrementing, timestamps
         )
         if target is not None:
-            columns = {each.name: each for each in database.columns(target)}
+            columns = {column.name: column for column in database.columns(target)}
             check_columns(name or "", columns, reading, must_be_set=bool(self.settings["validate.non.null"]))
         return _Table(name, reading, position)
 
@@ -179,7 +179,7 @@ def _position(rows: Sequence[tuple[Any, ...]]) -> Position | None:
 def check_columns(table: str, columns: Mapping[str, TableColumn], reading: Reading, *, must_be_set: bool) -> None:
     """Raises TerminalError for a table that can't be read in this way."""
     if not columns:
-        raise TerminalError(f"there is no table {table}, or the user may not see it. Correct table.whitelist.")
+        raise TerminalError(f"no table {table}, or the user may not see it. Correct table.whitelist.")
     numbers = {reading.incrementing: "incrementing.column.name"} if reading.has_numbers else {}
     times = dict.fromkeys(reading.timestamps, "timestamp.column.name") if reading.has_times else {}
     for name, setting in {**numbers, **times}.items():
@@ -239,7 +239,7 @@ class JdbcSource(SourceConnector):
                 NonEmptyString(),
                 Importance.HIGH,
             ),
-            ConfigKey("poll.interval.ms", ConfigType.INT, "5000", "How often a table is asked.", Range(0)),
+            ConfigKey("poll.interval.ms", ConfigType.INT, "5000", "How often a table is queried.", Range(0)),
             ConfigKey("batch.max.rows", ConfigType.INT, "10000", "How many rows a batch has.", Range(1)),
             ConfigKey(
                 "timestamp.delay.interval.ms",
@@ -286,15 +286,15 @@ class JdbcSource(SourceConnector):
         """Raises ValueError."""
         settings = cls.config_def.parse(config)
         tables = _listed(settings["table.whitelist"])
-        known = [partition_of(each) for each in tables] or [partition_of(None)]
+        known = [partition_of(table) for table in tables] or [partition_of(None)]
         for partition, offset in offsets:
             if offset is None:
                 continue  # Tables that are no longer configured may be forgotten.
             if dict(partition) not in known:
-                raise ValueError(f"{dict(partition)} is no partition of this connector: it has {known}")
+                raise ValueError(f"{dict(partition)} is not a partition of this connector: it has {known}")
             Position.of(offset)
         return True
 
 
 def _listed(value: Any) -> list[str]:
-    return [str(each) for each in value or ()]
+    return [str(item) for item in value or ()]

@@ -98,7 +98,7 @@ _ARROW = {
 
 
 def csv_to_parquet(source: Path, columns: Mapping[str, ColumnType], file: Path) -> int:
-    """What PostgreSQL has copied out, every value in quotes. How many rows there are."""
+    """Convert PostgreSQL's CSV, every value in quotes; returns the number of rows."""
     names = list(columns)
     if source.stat().st_size == 0:
         return 0
@@ -107,7 +107,7 @@ def csv_to_parquet(source: Path, columns: Mapping[str, ColumnType], file: Path) 
         arrow_csv.ReadOptions(column_names=names, block_size=16 << 20),
         arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
         arrow_csv.ConvertOptions(
-            column_types={name: _transferred(each) for name, each in columns.items()},
+            column_types={name: _transferred(column_type) for name, column_type in columns.items()},
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
@@ -115,11 +115,11 @@ def csv_to_parquet(source: Path, columns: Mapping[str, ColumnType], file: Path) 
             false_values=["f"],
         ),
     )
-    schema = pa.schema([(name, _final(each)) for name, each in columns.items()])
+    schema = pa.schema([(name, _final(column_type)) for name, column_type in columns.items()])
     rows = 0
     with pq.ParquetWriter(file, schema) as writer:
         for batch in reader:
-            arrays = [_restored(batch.column(name), each) for name, each in columns.items()]
+            arrays = [_restored(batch.column(name), column_type) for name, column_type in columns.items()]
             writer.write_batch(pa.record_batch(arrays, schema=schema))
             rows += batch.num_rows
     return rows
@@ -136,7 +136,7 @@ def _final(column: ColumnType) -> pa.DataType:
 
 def _restored(values: pa.Array, column: ColumnType) -> pa.Array:
     if column.kind is Kind.BYTES:
-        return pa.array([None if each is None else bytes.fromhex(each) for each in values.to_pylist()], pa.binary())
+        return pa.array([None if text is None else bytes.fromhex(text) for text in values.to_pylist()], pa.binary())
     if column.kind in (Kind.DATE, Kind.TIMESTAMP):
         return pc.cast(values, _final(column))
     return values

@@ -1,4 +1,4 @@
-"""Positions of a sink as rows of a table in its database: what of each partition is in the database already."""
+"""Positions of a sink as rows of a table in its database: the offset up to which each partition is in the database."""
 
 from __future__ import annotations
 
@@ -18,24 +18,26 @@ class Positions:
         self._table = tuple(table.split(".", 1))
 
     def prepare(self, database: Database) -> None:
-        """Make the table if it is not there; of two who do at once, one is told by the database and tries again."""
+        """Create the table if it does not exist; of two concurrent creators one receives an error and retries."""
         if not database.columns(self._table):
             database.begin()
             database.execute(database.dialect.create_positions(self._table))
         database.commit()
 
     def read(self, database: Database, *, for_update: bool = False) -> dict[TopicPartition, int]:
-        return {each: offset for each, (offset, _) in self._read(database, for_update=for_update).items()}
+        return {partition: offset for partition, (offset, _) in self._read(database, for_update=for_update).items()}
 
     def is_done(self, database: Database, batch: SinkBatch) -> bool:
         """Whether the batch is in the database, which happens if only the answer to its commit got lost.
 
-        Raises TerminalError if somebody else has written what the batch begins with.
+        Raises TerminalError if another writer has written the first records of the batch.
         """
         noted = self._read(database, for_update=True)
-        if batch.ranges and all(noted.get(each) == (end, batch.id) for each, end in batch.positions.items()):
+        if batch.ranges and all(noted.get(partition) == (end, batch.id) for partition, end in batch.positions.items()):
             return True
-        refuse_unless_next({each: offset for each, (offset, _) in noted.items()}, batch.ranges, "the database")
+        refuse_unless_next(
+            {partition: offset for partition, (offset, _) in noted.items()}, batch.ranges, "the database"
+        )
         return False
 
     def write(self, database: Database, batch: SinkBatch) -> None:
@@ -44,7 +46,7 @@ class Positions:
             database.execute(statement, (self._connector, self._task, topic, partition, offset, batch.id))
 
     def set(self, database: Database, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """By hand; None forgets one. The data stay as they are."""
+        """Set positions on request; None removes one. The data stay unchanged."""
         database.begin()
         for (topic, partition), offset in offsets.items():
             if offset is None:

@@ -1,4 +1,4 @@
-"""What a JDBC source asks its database next, from where it is: SQL and offsets. Nothing here asks a database.
+"""Builds the next queries of a JDBC source from its position: SQL and offsets, without a database.
 
 Offsets have the form of the widely known JDBC source connector: ``{"protocol": "1", "table": t}`` (or
 ``{"query": "query"}``) -> ``{"incrementing": n}`` and ``{"timestamp": milliseconds, "timestamp_nanos": n}``.
@@ -66,7 +66,7 @@ class Reading:
 
     dialect: Dialect
     source: str
-    """What stands after FROM, with its alias ``r``."""
+    """Return the text after FROM, with its alias ``r``."""
     mode: str
     incrementing: str = ""
     timestamps: tuple[str, ...] = ()
@@ -98,13 +98,13 @@ class Reading:
 
     @property
     def _time(self) -> str:
-        """What is compared with a moment: the first of the columns that is not null."""
-        columns = [self.dialect.compared(f"r.{quoted(each)}") for each in self.timestamps]
+        """Return the compared expression: the first of the columns that is not null."""
+        columns = [self.dialect.compared(f"r.{quoted(timestamp_column)}") for timestamp_column in self.timestamps]
         return columns[0] if len(columns) == 1 else f"COALESCE({', '.join(columns)})"
 
     @property
     def _micros(self) -> str:
-        columns = [self.dialect.micros(f"r.{quoted(each)}") for each in self.timestamps]
+        columns = [self.dialect.micros(f"r.{quoted(timestamp_column)}") for timestamp_column in self.timestamps]
         return columns[0] if len(columns) == 1 else f"COALESCE({', '.join(columns)})"
 
     def _after(self, position: Position) -> str:
@@ -131,7 +131,7 @@ class Reading:
 
     def last(self, position: Position, until_micros: int) -> str:
         """The query for the end if all rows fit."""
-        backwards = ", ".join(f"{each} DESC" for each in self._order)
+        backwards = ", ".join(f"{column} DESC" for column in self._order)
         return f"{self._ends(position, until_micros)} ORDER BY {backwards} LIMIT 1"
 
     def _ends(self, position: Position, until_micros: int) -> str:

@@ -33,11 +33,11 @@ def quoted(name: str) -> str:
 
 
 def table_name(table: Table) -> str:
-    return ".".join(quoted(each) for each in table)
+    return ".".join(quoted(part) for part in table)
 
 
 def columns_of(names: Sequence[str], alias: str = "") -> str:
-    return ", ".join(f"{alias}{quoted(each)}" for each in names)
+    return ", ".join(f"{alias}{quoted(name)}" for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class Dialect:
 
     def create_table(self, table: Table, columns: dict[str, ColumnType], keys: Sequence[str]) -> str:
         lines = [
-            f"{quoted(name)} {self.column_type(each)}{' NOT NULL' if name in keys else ''}"
-            for name, each in columns.items()
+            f"{quoted(name)} {self.column_type(column_type)}{' NOT NULL' if name in keys else ''}"
+            for name, column_type in columns.items()
         ]
         if keys:
             lines.append(f"PRIMARY KEY ({columns_of(keys)})")
@@ -95,7 +95,7 @@ class Dialect:
 
     def _delete(self, table: Table, keys: Sequence[str]) -> str:
         target = table_name(table)
-        same = " AND ".join(f"s.{quoted(each)} = {target}.{quoted(each)}" for each in keys)
+        same = " AND ".join(f"s.{quoted(key)} = {target}.{quoted(key)}" for key in keys)
         found = f"SELECT 1 FROM {self.staging} AS s WHERE {self._deletes('s.')} AND {same}"
         return f"DELETE FROM {target} WHERE EXISTS ({found})"
 
@@ -120,8 +120,8 @@ class Dialect:
         return f"(SELECT {columns_of([*columns, DELETED])}, {rank} FROM {self.staging}) AS r"
 
     def _upsert(self, table: Table, columns: Sequence[str], keys: Sequence[str]) -> str:
-        others = [each for each in columns if each not in keys]
-        sets = ", ".join(f"{quoted(each)} = excluded.{quoted(each)}" for each in others)
+        others = [column for column in columns if column not in keys]
+        sets = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in others)
         return (
             f"INSERT INTO {table_name(table)} ({columns_of(columns)}) SELECT {columns_of(columns)} "
             f"FROM {self._last(columns, keys)} WHERE {quoted(_RANK)} = 1 AND NOT {self._deletes()} "
@@ -130,9 +130,9 @@ class Dialect:
 
     def _update(self, table: Table, columns: Sequence[str], keys: Sequence[str]) -> str:
         target = table_name(table)
-        others = [each for each in columns if each not in keys]
-        sets = ", ".join(f"{quoted(each)} = r.{quoted(each)}" for each in others)
-        same = " AND ".join(f"r.{quoted(each)} = {target}.{quoted(each)}" for each in keys)
+        others = [column for column in columns if column not in keys]
+        sets = ", ".join(f"{quoted(name)} = r.{quoted(name)}" for name in others)
+        same = " AND ".join(f"r.{quoted(key)} = {target}.{quoted(key)}" for key in keys)
         return (
             f"UPDATE {target} SET {sets} FROM {self._last(columns, keys)} "
             f"WHERE r.{quoted(_RANK)} = 1 AND NOT {self._deletes('r.')} AND {same}"
@@ -179,7 +179,7 @@ class Dialect:
         return f"(CASE typeof({column}) WHEN 'integer' THEN {column} * 1000 ELSE {text} END)"
 
     def compared(self, column: str) -> str:
-        """What is compared with ``moment``: the column itself where an index on it can be of use."""
+        """Return the expression compared with ``moment``: the column itself where an index on it helps."""
         if self.name == "duckdb":
             return f"CAST({column} AS TIMESTAMP)"
         return self.micros(column) if self.name == "sqlite" else column
@@ -245,4 +245,4 @@ _DUCKDB = Dialect(
 
 
 def dialect_of(name: str) -> Dialect:
-    return {each.name: each for each in (_SQLITE, _POSTGRESQL, _DUCKDB)}[name]
+    return {dialect.name: dialect for dialect in (_SQLITE, _POSTGRESQL, _DUCKDB)}[name]

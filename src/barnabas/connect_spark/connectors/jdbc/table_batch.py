@@ -26,7 +26,7 @@ _TOPIC = "__barnabas_topic"
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What becomes columns: keys first, in the order of ``pk.fields``."""
+    """The columns to write: keys first, in the order of ``pk.fields``."""
 
     columns: Mapping[str, tuple[Column, ColumnType]]
     keys: tuple[str, ...]
@@ -39,8 +39,8 @@ def fields_of(df: DataFrame, settings: Mapping[str, Any]) -> Fields:
     from pyspark.sql.types import NullType, StringType, StructType
 
     value_type, key_type = df.schema["value"].dataType, df.schema["key"].dataType
-    wanted = [str(each) for each in settings["pk.fields"] or ()]
-    only = {str(each) for each in settings["fields.whitelist"] or ()}
+    wanted = [str(field) for field in settings["pk.fields"] or ()]
+    only = {str(field) for field in settings["fields.whitelist"] or ()}
     values = _members(F.col("value"), value_type)
     mode = str(settings["pk.mode"])
     keys: dict[str, tuple[Column, DataType]] = {}
@@ -56,7 +56,7 @@ def fields_of(df: DataFrame, settings: Mapping[str, Any]) -> Fields:
         keys = {name: _named(values, name, "value") for name in wanted or values}
     if not isinstance(value_type, StructType | StringType | NullType):
         raise TerminalError(_no_object(value_type.simpleString()))
-    chosen = {name: each for name, each in values.items() if name not in keys and (not only or name in only)}
+    chosen = {name: column for name, column in values.items() if name not in keys and (not only or name in only)}
     columns = {name: _column(column, kind) for name, (column, kind) in {**keys, **chosen}.items()}
     return Fields(columns, tuple(keys), isinstance(value_type, StructType))
 
@@ -73,7 +73,7 @@ def _members(column: Column, kind: DataType) -> dict[str, tuple[Column, DataType
 
     if not isinstance(kind, StructType):
         return {}
-    return {each.name: (column.getField(each.name), each.dataType) for each in kind.fields}
+    return {field.name: (column.getField(field.name), field.dataType) for field in kind.fields}
 
 
 def _named(found: Mapping[str, tuple[Column, DataType]], name: str, what: str) -> tuple[Column, DataType]:
@@ -135,14 +135,14 @@ def write_files(df: DataFrame, fields: Fields, dialect: str, folder: Path) -> No
     ]
     ours = [F.col("partition"), F.col("offset"), deletes if dialect == "duckdb" else deletes.cast("int")]
     if dialect == "postgresql":
-        ours = [each.cast("string") for each in ours]
-    named = [each.alias(f"c{len(columns) + at}") for at, each in enumerate(ours)]
+        ours = [own_column.cast("string") for own_column in ours]
+    named = [column.alias(f"c{len(columns) + at}") for at, column in enumerate(ours)]
     rows = df.select(*columns, *named, F.col("topic").alias(_TOPIC))
     rows.write.partitionBy(_TOPIC).mode("overwrite").parquet(folder.as_uri())
 
 
 def _stored(column: Column, kind: ColumnType, dialect: str) -> Column:
-    """In the form in which the database's client takes it. Times are text everywhere: nobody has to know a zone."""
+    """Convert values to the form of the database's client. Times are always text, without a time zone."""
     from pyspark.sql import functions as F
 
     if kind.kind is Kind.TIMESTAMP:
@@ -169,13 +169,13 @@ class TopicFiles:
 
 
 def topic_files(folder: Path) -> list[TopicFiles]:
-    """In the order of topics."""
+    """Return the files in the order of topics."""
     found = []
     for place in folder.glob(f"{_TOPIC}=*"):
         files = sorted(place.glob("*.parquet"))
         topic = unquote(place.name.partition("=")[2])
         found.append(TopicFiles(topic, files, _filled(files)))
-    return sorted(found, key=lambda each: each.topic)
+    return sorted(found, key=lambda files_of_topic: files_of_topic.topic)
 
 
 def _filled(files: list[Path]) -> frozenset[int]:

@@ -17,7 +17,7 @@ def target_table(format_text: str, topic: str) -> Table:
     """The first dot of the format stands between schema and table. Dots of the topic's name do not."""
     schema, dot, name = format_text.partition(".")
     parts = (schema, name) if dot else (schema,)
-    return tuple(each.replace("${topic}", topic) for each in parts)
+    return tuple(part.replace("${topic}", topic) for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class TableRules:
                 raise TerminalError(f"the records for {table_name(table)} have no fields to make columns of.")
             database.execute(database.dialect.create_table(table, wanted, self.keys))
             return list(wanted)
-        there = {each.name for each in found}
+        there = {column.name for column in found}
         missing = [name for name in types if name in filled and name not in there]
         if missing and not self.evolves:
             raise TerminalError(

@@ -37,7 +37,7 @@ def test_good_settings_are_taken(settings: dict[str, str]) -> None:
         ({"path": "/t", "insert.mode": "update"}, "insert.mode", "insert, upsert"),
         ({"path": "/t", "insert.mode": "upsert"}, "pk.mode", "needs a key: set record_key or record_value"),
         ({"path": "/t", "pk.mode": "record_key"}, "pk.mode", "is for insert.mode=upsert"),
-        ({"path": "/t", "pk.fields": "id"}, "pk.fields", "leave pk.fields out"),
+        ({"path": "/t", "pk.fields": "id"}, "pk.fields", "omit pk.fields"),
         ({"path": "/t", "insert.mode": "upsert", "pk.mode": "record_value"}, "pk.fields", "needs the fields"),
         (
             {"path": "/t", **UPSERT, "pk.mode": "record_value", "delete.enabled": "true"},

@@ -93,7 +93,7 @@ def test_offsets_are_those_of_the_known_connector(offset: dict[str, int] | None,
 def test_an_offset_of_another_form_is_refused() -> None:
     with pytest.raises(ValueError, match="incrementing has to be a whole number, not '5'"):
         JdbcSource.alter_offsets(settings(), [(partition_of("t"), {"incrementing": "5"})])
-    with pytest.raises(ValueError, match="is no partition of this connector"):
+    with pytest.raises(ValueError, match="is not a partition of this connector"):
         JdbcSource.alter_offsets(settings(), [(partition_of("other"), {"incrementing": 5})])
     assert JdbcSource.alter_offsets(settings(), [(partition_of("t"), None)])
 
@@ -112,7 +112,7 @@ def settings(**changed: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("changed", "setting", "text"),
     [
-        ({"connection_url": "jdbc:mysql://h/d"}, "connection.url", "no database that can be used"),
+        ({"connection_url": "jdbc:mysql://h/d"}, "connection.url", "is not a usable database URL"),
         ({"connection_url": "jdbc:sqlite::memory:"}, "connection.url", "in memory"),
         ({"connection_url": "jdbc:sqlite:x.db"}, "connection.url", "no absolute path"),
         ({"connection_url": "jdbc:postgresql://h/d?user=a&password=secret"}, "connection.url", "credentials"),
