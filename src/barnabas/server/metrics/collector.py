@@ -70,7 +70,7 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo(
             "barnabas_quota_throttled_requests",
             "counter",
-            "Answers that told a client over a quota to wait (Produce, Fetch, Request), and what could not be created "
+            "Answers that made a client over a quota wait (Produce, Fetch, Request), and what could not be created "
             "or deleted yet (ControllerMutation).",
             ("quota",),
         ),
@@ -221,7 +221,7 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo("kafka_server_authorizer_authorization_allowed", "counter", "Decisions that allowed."),
         MetricInfo("kafka_server_authorizer_authorization_denied", "counter", "Decisions that denied."),
         MetricInfo(
-            "barnabas_access_audit_decisions", "counter", "Decisions that the access audit was told of.", ("decision",)
+            "barnabas_access_audit_decisions", "counter", "Decisions reported to the access audit.", ("decision",)
         ),
         MetricInfo("barnabas_access_audit_events", "counter", "Events of the access audit that were written.", ("to",)),
         MetricInfo("barnabas_access_audit_dropped", "counter", "Decisions that are missing from the access audit."),
@@ -237,7 +237,7 @@ METRICS: dict[str, MetricInfo] = {
         ),
     )
 }
-"""By name."""
+"""Metrics by name."""
 
 _FAMILIES = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily, "histogram": HistogramMetricFamily}
 
@@ -433,7 +433,7 @@ class NodeCollector(Collector):
         yield from families
 
     def _access_audit(self) -> Iterator[Metric]:
-        """Zeros where nothing is audited: what is watched for is there from the start."""
+        """Metrics of the access audit: zeros where nothing is audited, so that alarms find them."""
         service = self._node.audit
         decisions, events = _family("barnabas_access_audit_decisions"), _family("barnabas_access_audit_events")
         decisions.add_metric(("allowed",), 0 if service is None else service.audit.allowed_count)
