@@ -1,4 +1,4 @@
-"""What arrives from other replicas, as the raft node takes it."""
+"""Messages from other replicas, in the form that the raft node takes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RequestFailed:
     def __init__(
         self, correlation_id: int, source_id: int, *, is_unsupported_version: bool = False, is_refused: bool = False
     ) -> None:
-        """``is_refused``: the peer's machine says that nobody listens at its address."""
+        """``is_refused``: the peer's machine refused the connection."""
         self.correlation_id = correlation_id
         self.source_id = source_id
         self.is_unsupported_version = is_unsupported_version
