@@ -20,4 +20,4 @@ class DecodeLimits:
 
 
 UNLIMITED = DecodeLimits(elements=2**62, tagged_fields=2**31)
-"""For what this process or a server that it trusts has written."""
+"""Limits for data written by this process or by a trusted server."""
