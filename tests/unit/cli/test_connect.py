@@ -410,7 +410,7 @@ def test_who_asks_is_in_the_request(
         ((401, {"error_code": 401, "message": "Unauthorized"}), "say who you are"),
         ((403, {"error_code": 403, "message": "no"}), "a higher role"),
         ((502, b"<html>"), "Bad Gateway"),
-        ((200, b"<html>"), "is no Connect worker"),
+        ((200, b"<html>"), "is not a Connect worker"),
     ],
 )
 def test_what_a_worker_refuses_is_said_with_what_to_do(worker: FakeWorker, run: Run, reply: Reply, said: str) -> None:

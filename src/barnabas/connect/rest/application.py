@@ -1,16 +1,16 @@
-"""The REST API as an ASGI application: which route, who asks, what comes of it, in Kafka's forms.
+"""The REST API as an ASGI application: routes, authenticates and answers requests, in Kafka's forms.
 
 Until ``open`` gives it a herder, every path is 404, as with Kafka's worker. After that a request meets, in this order:
 
 1. 403 if a page of another origin has a browser send it, or if it is for a name that this machine's own listener does
    not have
-2. who asks: 401 for nobody that is known. Internal routes ask for the session's signature instead, in their handlers
+2. authentication: 401 for an unknown user. Internal routes ask for the session's signature instead, in their handlers
 3. a route: 404, 405; ``Content-Type`` is not JSON: 415, also without a body; JSON is not accepted: 406
 4. a role that is high enough: 403
 5. the handler, for at most 90 s; what the worker was doing meanwhile is in the answer (500)
 
 Errors are ``{"error_code": 404, "message": ...}``. Those of step 3 have no Content-Type, as Kafka's. HEAD is GET
-without the body; OPTIONS lists the methods, to everybody. Pages, such as a console's, are mounted beside the API.
+without the body; OPTIONS lists the methods, for all clients. Pages, such as a console's, are mounted beside the API.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 
 @dataclass(frozen=True, slots=True)
 class ListenerKind:
-    """What a listener serves: the API, the routes under /admin, or both."""
+    """The routes of a listener: the API, those under /admin, or both."""
 
     has_api: bool = True
     has_admin: bool = True
@@ -66,7 +66,7 @@ class ListenerKind:
 
 @dataclass(frozen=True, slots=True)
 class RestRules:
-    """What the settings say. ``authenticator`` is None where everybody may do everything."""
+    """Values of the settings. ``authenticator`` is None where all clients may do everything."""
 
     authenticator: Authenticator | None = None
     cross_origin: CrossOriginRules = field(default_factory=CrossOriginRules)
@@ -117,7 +117,7 @@ class RestApplication:
         return serve
 
     def _with_headers(self, scope: Scope, send: Send) -> Send:
-        """What every answer gets, whoever makes it."""
+        """Headers of every answer."""
         rules = self._rules
 
         async def sending(message: Message) -> None:
@@ -167,7 +167,7 @@ class _Exchange:
         self._body = body
         self._log = log
         self._is_known = False
-        """Whether the sender has shown who it is."""
+        """Whether the sender is authenticated."""
         self._method: str = scope["method"]
         self._path = scope["raw_path"].decode("ascii", "replace")
         self._query = scope["query_string"].decode("ascii", "replace")
@@ -234,11 +234,11 @@ class _Exchange:
         try:
             return path_segments(self._path)
         except ValueError:
-            raise BadRequest("The path is no UTF-8.") from None
+            raise BadRequest("The path is not UTF-8.") from None
 
     def _mount(self, segments: list[str]) -> Mount | None:
         prefix = segments[:1] if self._kind.has_api else []
-        return next((each for each in self._mounts if prefix == [each.prefix.strip("/")]), None)
+        return next((mount for mount in self._mounts if prefix == [mount.prefix.strip("/")]), None)
 
     async def _mounted(self, mount: Mount) -> ASGIApp:
         user = await self._user() if mount.role is not None else ANONYMOUS
@@ -311,7 +311,7 @@ class _Exchange:
             raise ConnectError(f"Request timed out. {stage}" if stage else "Request timed out") from None
 
     async def _body_for(self, route: Route) -> bytes:
-        """As much of it as this sender may send here."""
+        """Read the body up to the limit of this sender."""
         limits = self._rules.body_limits
         may_be_large = self._is_known
         if route.access is Access.INTERNAL:

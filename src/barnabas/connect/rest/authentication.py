@@ -1,4 +1,4 @@
-"""Who asks: a password (basic), a signed token (jwt) or a client's certificate (mtls), as the settings allow.
+"""Authenticates requests: by password (basic), signed token (jwt) or client certificate (mtls).
 
 A request with an ``Authorization`` header is judged by it alone: a wrong password does not fall back to a certificate.
 Without one, the certificate of the connection counts. Passwords are checked on a thread, one at a time, because that is
@@ -57,7 +57,7 @@ class TooManyFailures(ConnectError):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a request shows of its user. ``certificate`` is DER; ``address`` is that of the peer."""
+    """The credentials in a request. ``certificate`` is DER; ``address`` is that of the peer."""
 
     authorization: str | None
     certificate: bytes | None
@@ -93,7 +93,7 @@ class PasswordCheck:
         self._address_budget = FailureBudget(at_once=_ADDRESS_AT_ONCE, every_s=_ADDRESS_EVERY_S)
         self._remembered: dict[bytes, float] = {}
         self._one_at_a_time = asyncio.Lock()
-        # For names that are not there, so that an answer tells nobody which ones are.
+        # For unknown names, so that answers do not reveal the known ones.
         self._decoy = next(iter(users.values())).password
 
     async def __call__(self, name: str, password: str, address: str) -> User:
@@ -134,7 +134,7 @@ class PasswordCheck:
 
 
 class Authenticator:
-    """What is None is not a way to get in."""
+    """The ways to log in; None disables one."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ def _name_and_password(value: str) -> tuple[str, str]:
     try:
         name, colon, password = base64.b64decode(value, validate=True).decode("utf-8").partition(":")
     except (ValueError, binascii.Error):
-        raise NotAuthenticated("The credentials are no base64 of name:password in UTF-8.") from None
+        raise NotAuthenticated("The credentials are not base64 of name:password in UTF-8.") from None
     if not colon or len(password) > _PASSWORD_LENGTH_MAX:
-        raise NotAuthenticated("The credentials are no base64 of name:password in UTF-8.")
+        raise NotAuthenticated("The credentials are not base64 of name:password in UTF-8.")
     return name, password

@@ -26,7 +26,7 @@ _PROCESS_KEY_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """``authenticator`` is None where nobody is asked."""
+    """``authenticator`` is None without authentication."""
 
     authenticator: Authenticator | None
     keys: JsonWebKeys | None = None

@@ -1,7 +1,7 @@
 """Users with a signed token (``Authorization: Bearer``): the rules of OAUTHBEARER, with roles in a claim.
 
 ``barnabas.connect.jwt.keys.file`` is a file or a URL with the issuer's public keys, as a JSON Web Key Set or as PEM.
-The roles are those of the claim that are named read, operate or admin; other words in it are somebody else's.
+The roles are those of the claim that are named read, operate or admin; other words in it are ignored.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class BearerTokens:
         try:
             algorithm = jwt.get_unverified_header(token).get("alg")
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
-            raise InvalidToken("it is no signed JSON Web Token") from None
+            raise InvalidToken("it is not a signed JSON Web Token") from None
         if algorithm not in self._algorithms:
             raise InvalidToken("it is not signed with one of " + ", ".join(sorted(self._algorithms)))
 
@@ -80,9 +80,9 @@ def _fetch_keys(url: str) -> bytes:
     try:
         keys = [_web_key(block.lstrip()) for block in blocks]
     except (ValueError, TypeError) as error:
-        raise UnusableJwks(f"it is no PEM with public keys: {error}") from None
+        raise UnusableJwks(f"it is not PEM with public keys: {error}") from None
     if not keys:
-        raise UnusableJwks("there is no PUBLIC KEY in it")
+        raise UnusableJwks("it contains no PUBLIC KEY")
     return json.dumps({"keys": keys}).encode()
 
 

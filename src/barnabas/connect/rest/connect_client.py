@@ -32,7 +32,7 @@ Document: TypeAlias = dict[str, Any]
 _PAUSE_S = 0.5
 _CONFLICT = 409
 _NOT_NOW = ("rebalanc", "stale configuration")
-"""What a 409 says that passes by itself. Another one says that a connector exists already."""
+"""Texts of a temporary 409. Others say that a connector exists."""
 
 
 class RequestRefused(Exception):
@@ -46,7 +46,7 @@ class RequestRefused(Exception):
 
 
 class WorkerUnreachable(Exception):
-    """Nobody answered, or not as a Connect worker does."""
+    """No answer came, or not one of a Connect worker."""
 
 
 class InvalidWorkerUrl(ValueError):
@@ -55,7 +55,7 @@ class InvalidWorkerUrl(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who asks: a user with a password, or the owner of a token. A client certificate is in the TLS context."""
+    """The client's credentials: a user with a password, or a token. A client certificate is in the TLS context."""
 
     user: str | None = None
     password: str = ""
@@ -63,7 +63,7 @@ class Credentials:
 
 
 def tls_context(*, ca: str | None = None, certificate: str | None = None, key: str | None = None) -> ssl.SSLContext:
-    """From PEM files; without ``ca`` what the system trusts counts. Raises OSError, of which ssl.SSLError is one."""
+    """Create a TLS context from PEM files; without ``ca`` the system's authorities are trusted. Raises OSError."""
     context = ssl.create_default_context(cafile=ca)
     if certificate is not None:
         context.load_cert_chain(certificate, key)
@@ -121,7 +121,7 @@ class ConnectClient:
         return dict(self._ask("GET", "/"))
 
     def health(self) -> Document:
-        """Also when it is not well. Older workers than 3.9 have no such path: RequestRefused with 404."""
+        """The worker's health, also if unhealthy. Older workers than 3.9 have no such path: RequestRefused with 404."""
         try:
             return dict(self._ask("GET", "/health", patience_s=0))
         except RequestRefused as error:
@@ -137,7 +137,7 @@ class ConnectClient:
         return list(self._ask("GET", f"/connector-plugins/{_part(plugin)}/config", query=query))
 
     def validate(self, config: Mapping[str, str | None]) -> Document:
-        """What the class named in ``connector.class`` thinks of the settings."""
+        """Validate the settings with the class named in ``connector.class``."""
         plugin = _part(config.get("connector.class") or "")
         return dict(self._ask("PUT", f"/connector-plugins/{plugin}/config/validate", body=dict(config)))
 
@@ -148,20 +148,20 @@ class ConnectClient:
         return dict(self._ask("GET", f"/admin/loggers/{_part(name)}"))
 
     def logs(self, *, lines: int, level: str | None = None, connector: str | None = None) -> list[Document]:
-        """The last lines of its log. A worker of Kafka's has no such path: RequestRefused with 404."""
+        """The last lines of the worker's log. A worker of Kafka's has no such path: RequestRefused with 404."""
         given = {"lines": str(lines), "level": level, "connector": connector}
         query = {name: text for name, text in given.items() if text is not None}
         return list(self._ask("GET", "/admin/logs", query=query))
 
     def set_logger(self, name: str, level: str, scope: str) -> list[str]:
-        """The loggers that were changed; with the scope of the cluster nobody says which."""
+        """The loggers that were changed; with the scope of the cluster the list is empty."""
         path = f"/admin/loggers/{_part(name)}"
         return list(self._ask("PUT", path, query={"scope": scope}, body={"level": level}) or ())
 
     # ---- connectors
 
     def connectors(self) -> dict[str, Document]:
-        """By name: ``info`` and ``status`` of each. One that is just being created or deleted may lack the status."""
+        """``info`` and ``status`` of the connectors by name. One being created or deleted may lack the status."""
         return dict(self._ask("GET", "/connectors", query=[("expand", "status"), ("expand", "info")]))
 
     def connector(self, name: str) -> Document:
@@ -174,7 +174,7 @@ class ConnectClient:
         return dict(self._ask("POST", "/connectors", body=body))
 
     def put_config(self, name: str, config: Mapping[str, str]) -> Document:
-        """Creates the connector if there is none."""
+        """Create the connector if it does not exist."""
         return dict(self._ask("PUT", _path(name, "config"), body=dict(config)))
 
     def patch_config(self, name: str, changes: Mapping[str, str | None]) -> Document:
@@ -213,7 +213,7 @@ class ConnectClient:
         return list(self._ask("GET", _path(name, "offsets"))["offsets"])
 
     def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, object]]) -> str:
-        """What the worker says of it."""
+        """The worker's answer."""
         return str(self._ask("PATCH", _path(name, "offsets"), body={"offsets": list(offsets)})["message"])
 
     def reset_offsets(self, name: str) -> str:
@@ -235,7 +235,7 @@ class ConnectClient:
             try:
                 return self._ask_once(method, path, query, body)
             except RequestRefused as error:
-                passes = error.status == _CONFLICT and any(each in error.message.lower() for each in _NOT_NOW)
+                passes = error.status == _CONFLICT and any(phrase in error.message.lower() for phrase in _NOT_NOW)
                 if not passes or self.clock() + _PAUSE_S > deadline:
                     raise
             self.sleep(_PAUSE_S)
@@ -258,7 +258,9 @@ class ConnectClient:
         try:
             return answer.json()
         except ValueError as error:
-            raise WorkerUnreachable(f"what answers at {self.url} is no Connect worker: it sends no JSON") from error
+            raise WorkerUnreachable(
+                f"the server at {self.url} is not a Connect worker: its answer is not JSON"
+            ) from error
 
 
 def _base(url: str) -> str:
@@ -274,7 +276,7 @@ def _base(url: str) -> str:
 
 
 def _refused(answer: httpx.Response) -> RequestRefused:
-    """With the message of the body, as workers send it; proxies in front of them have bodies of their own."""
+    """The error with the message of the body; proxies send bodies of other forms."""
     try:
         document = answer.json()
     except ValueError:

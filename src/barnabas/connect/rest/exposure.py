@@ -1,4 +1,4 @@
-"""Secure by default: no listener lets strangers in unless somebody has said that they may come.
+"""Secure by default: a listener admits unknown clients only if the settings say so.
 
 A worker's users can read every configuration and have the worker run what they configure, so who can reach it owns it.
 ``check_exposure`` is asked before any socket is opened.
@@ -14,9 +14,9 @@ __all__ = ["check_exposure", "exposure_warnings"]
 
 
 def check_exposure(settings: RestSettings) -> None:
-    """Raises UnusableRestSetting for listeners that would be open to strangers, or that nobody could use."""
+    """Raises UnusableRestSetting for listeners open to unknown clients, or usable by no client."""
     ways = settings.authentication.ways
-    open_to_all = [str(each) for each in settings.all_listeners if not each.is_loopback]
+    open_to_all = [str(listener) for listener in settings.all_listeners if not listener.is_loopback]
     if not ways and open_to_all and not settings.is_insecure_allowed:
         raise UnusableRestSetting(
             f"listeners: {', '.join(open_to_all)} can be reached from other machines, and nobody is asked who they "
@@ -35,10 +35,10 @@ def _check_needed(settings: RestSettings, ways: frozenset[str]) -> None:
         if way in ways and value is None:
             raise UnusableRestSetting(f"barnabas.connect.authentication has {way}, which needs {setting}")
     if ways == {"mtls"}:
-        without = [str(each) for each in settings.all_listeners if not each.is_https]
+        without = [str(listener) for listener in settings.all_listeners if not listener.is_https]
         if without:
             raise UnusableRestSetting(
-                "barnabas.connect.authentication is mtls, which nobody can use on a listener without TLS: "
+                "barnabas.connect.authentication is mtls, which no client can use on a listener without TLS: "
                 f"{', '.join(without)}; make it https, or allow basic or jwt as well"
             )
     if "mtls" in ways and settings.tls.client_auth == "none":
@@ -49,12 +49,12 @@ def _check_needed(settings: RestSettings, ways: frozenset[str]) -> None:
 
 
 def exposure_warnings(settings: RestSettings) -> Sequence[str]:
-    """What is allowed and still worth a line in the log."""
+    """Warnings for settings that are allowed but risky."""
     found = []
-    plain = [str(each) for each in settings.all_listeners if not each.is_loopback and not each.is_https]
+    plain = [str(listener) for listener in settings.all_listeners if not listener.is_loopback and not listener.is_https]
     ways = settings.authentication.ways
     if plain and ways & {"basic", "jwt"}:
         found.append(f"passwords and tokens travel in the clear to {', '.join(plain)}; use https listeners")
-    if not ways and any(not each.is_loopback for each in settings.all_listeners):
-        found.append("barnabas.connect.insecure=true: everybody who reaches the listeners may do everything")
+    if not ways and any(not listener.is_loopback for listener in settings.all_listeners):
+        found.append("barnabas.connect.insecure=true: every client that reaches the listeners may do everything")
     return found

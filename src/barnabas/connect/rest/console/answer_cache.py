@@ -26,7 +26,7 @@ class _Entry(Generic[T]):
 
 
 class AnswerCache(Generic[T]):
-    """``age_s`` is how long an answer is young, ``wait_s`` how long anybody waits for a new one."""
+    """``age_s`` is how long an answer is fresh, ``wait_s`` the longest wait for a new one."""
 
     def __init__(self, now_s: Callable[[], float], *, age_s: float = 2.0, wait_s: float = 1.5) -> None:
         self._now_s = now_s
@@ -35,7 +35,7 @@ class AnswerCache(Generic[T]):
         self._entries: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
 
     async def get(self, key: Hashable, ask: Callable[[], Awaitable[T]]) -> T | None:
-        """The newest answer that is there in time, None if there has never been one."""
+        """The newest answer available in time, None before the first one."""
         entry = self._entries.setdefault(key, _Entry())
         self._entries.move_to_end(key)
         while len(self._entries) > _ENTRIES_MAX:

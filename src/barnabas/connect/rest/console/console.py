@@ -1,6 +1,6 @@
 """The console as an ASGI application, mounted at /console beside the API.
 
-Pages are made here, as HTML, for who may look (``scope["user"]``); what they change goes to the REST API, as JSON, from
+Pages are rendered here, as HTML, for users with access (``scope["user"]``); changes go to the REST API, as JSON, from
 the page's own origin, which checks the role and the origin again. Nothing on a page is executed but the files under
 /console/static: the Content-Security-Policy says so to the browser, and the templates escape everything.
 """
@@ -115,7 +115,7 @@ class Console:
                 return self._edit(name, user)
             case ["connectors", name, "tasks", number, "plan"] if number.isascii() and number.isdigit():
                 return await self._plan(name, int(number), user, scheme)
-        raise NotFound("There is no such page.")
+        raise NotFound("The page does not exist.")
 
     async def _overview(self, user: User) -> Response:
         connectors = await self._page_data.connectors()

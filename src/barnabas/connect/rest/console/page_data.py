@@ -1,4 +1,4 @@
-"""What is known right now, put together for the pages: from the herder's snapshot, consumer groups and queries.
+"""Collects the data of the pages: from the herder's snapshot, consumer groups and queries.
 
 The snapshot is there at once, also during a rebalance. What takes a while is remembered: see ``remembered``.
 """
@@ -89,7 +89,7 @@ class PageData:
         return sorted(self._herder.statuses.active_topics(name).topics)
 
     def connector_plugins(self) -> list[PluginInfo]:
-        return sorted(self._plugins.listing(connectors_only=True), key=lambda each: (each.type, each.class_name))
+        return sorted(self._plugins.listing(connectors_only=True), key=lambda plugin: (plugin.type, plugin.class_name))
 
     async def plan(self, task: ConnectorTaskId) -> QueryPlan | None:
         insight = self._insight
