@@ -50,14 +50,14 @@ _LEADER_MOVED = frozenset(
         ErrorCode.NETWORK_EXCEPTION,
     }
 )
-_PASSING = _LEADER_MOVED | {
+_RETRIABLE = _LEADER_MOVED | {
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.THROTTLING_QUOTA_EXCEEDED,
 }
-_PASSING_OF_PRODUCER_IDS = _PASSING | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE}
+_RETRIABLE_OF_PRODUCER_IDS = _RETRIABLE | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 _PRODUCER_FORGOTTEN = frozenset(
     {
@@ -149,7 +149,7 @@ class Sender(Generic[B]):
             source,
             take=self._take,
             fail=self._fail,
-            passing=_PASSING,
+            retriable=_RETRIABLE,
             backoff_s=config.retry_backoff_s,
             backoff_max_s=config.retry_backoff_max_s,
             unknown_for_s=UNKNOWN_TOPIC_FOR_S if recovery is None else math.inf,
@@ -164,7 +164,7 @@ class Sender(Generic[B]):
 
     async def close(self) -> None:
         """What is still under way is forgotten."""
-        tasks = [*self._tasks, *(each.task for each in self._leaders.values() if each.task is not None)]
+        tasks = [*self._tasks, *(leader.task for leader in self._leaders.values() if leader.task is not None)]
         for leader in self._leaders.values():
             if leader.timer is not None:
                 leader.timer.cancel()
@@ -273,7 +273,7 @@ class Sender(Generic[B]):
                 partitions = self._accumulator.assignable()
                 for partition in partitions:
                     self._troubles[partition] = str(error)
-                if error.code in _PASSING_OF_PRODUCER_IDS:
+                if error.code in _RETRIABLE_OF_PRODUCER_IDS:
                     return False
                 for partition in partitions:
                     for batch in self._accumulator.take_queued(partition):
@@ -321,7 +321,7 @@ class Sender(Generic[B]):
             request = self._request(batches)
             self.statistics.requests += 1
             if config.acks == 0:
-                connection.tell(request, version=version)
+                connection.send_unanswered(request, version=version)
                 now = self._loop.time()
                 for batch in batches:
                     self._settle(batch, now)
@@ -369,16 +369,18 @@ class Sender(Generic[B]):
         if response.throttle_time_ms:
             self._throttled(leader, response.throttle_time_ms / 1000, now, waits=version >= _CLIENT_WAITS_SINCE)
         for topic in response.responses:
-            for each in topic.partition_responses:
-                batch = batches.pop(each.index, None)
+            for partition_response in topic.partition_responses:
+                batch = batches.pop(partition_response.index, None)
                 if batch is None:
                     continue
-                if each.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-                    batch.base_offset = each.base_offset
+                if partition_response.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+                    batch.base_offset = partition_response.base_offset
                     self._settle(batch, now)
                 else:
-                    partition = f"{self._source.topic}-{each.index}"
-                    self._refused(batch, admin_error(each.error_code, _told(each), partition), now)
+                    partition = f"{self._source.topic}-{partition_response.index}"
+                    self._refused(
+                        batch, admin_error(partition_response.error_code, _told(partition_response), partition), now
+                    )
         for batch in batches.values():
             missing = AdminError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer leaves it out", self._source.topic)
             self._refused(batch, missing, now)
@@ -396,13 +398,13 @@ class Sender(Generic[B]):
             recovery.divide(batch)
             self.wake(batch.partition)
             return
-        is_passing = code in _PASSING or (
+        is_retriable = code in _RETRIABLE or (
             code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not self._accumulator.is_first_in_flight(batch)
         )
-        if not is_passing and code in _PRODUCER_FORGOTTEN and self._can_be_replaced(batch):
+        if not is_retriable and code in _PRODUCER_FORGOTTEN and self._can_be_replaced(batch):
             self._accumulator.forget_producer(batch.partition)
-            is_passing = True
-        if not is_passing or batch.attempts > self._config.retries or not batch.is_wanted():
+            is_retriable = True
+        if not is_retriable or batch.attempts > self._config.retries or not batch.is_wanted():
             self._give_up(batch, error)
             return
         if code in _LEADER_MOVED:
@@ -461,7 +463,7 @@ class Sender(Generic[B]):
 
 def _told(response: PartitionProduceResponse) -> str | None:
     """The broker's own words; those about single records say more."""
-    for each in response.record_errors:
-        if each.batch_index_error_message:
-            return each.batch_index_error_message
+    for record_error in response.record_errors:
+        if record_error.batch_index_error_message:
+            return record_error.batch_index_error_message
     return response.error_message

@@ -238,7 +238,7 @@ class _Exchange:
 
     def _mount(self, segments: list[str]) -> Mount | None:
         prefix = segments[:1] if self._kind.has_api else []
-        return next((each for each in self._mounts if prefix == [each.prefix.strip("/")]), None)
+        return next((mount for mount in self._mounts if prefix == [mount.prefix.strip("/")]), None)
 
     async def _mounted(self, mount: Mount) -> ASGIApp:
         user = await self._user() if mount.role is not None else ANONYMOUS

@@ -63,7 +63,7 @@ class Credentials:
 
 
 def tls_context(*, ca: str | None = None, certificate: str | None = None, key: str | None = None) -> ssl.SSLContext:
-    """From PEM files; without ``ca`` what the system trusts counts. Raises OSError, of which ssl.SSLError is one."""
+    """Create a TLS context from PEM files; without ``ca`` the system's authorities are trusted. Raises OSError."""
     context = ssl.create_default_context(cafile=ca)
     if certificate is not None:
         context.load_cert_chain(certificate, key)
@@ -161,7 +161,7 @@ class ConnectClient:
     # ---- connectors
 
     def connectors(self) -> dict[str, Document]:
-        """By name: ``info`` and ``status`` of each. One that is just being created or deleted may lack the status."""
+        """``info`` and ``status`` of the connectors by name. One being created or deleted may lack the status."""
         return dict(self._ask("GET", "/connectors", query=[("expand", "status"), ("expand", "info")]))
 
     def connector(self, name: str) -> Document:
@@ -174,7 +174,7 @@ class ConnectClient:
         return dict(self._ask("POST", "/connectors", body=body))
 
     def put_config(self, name: str, config: Mapping[str, str]) -> Document:
-        """Creates the connector if there is none."""
+        """Create the connector if it does not exist."""
         return dict(self._ask("PUT", _path(name, "config"), body=dict(config)))
 
     def patch_config(self, name: str, changes: Mapping[str, str | None]) -> Document:
@@ -213,7 +213,7 @@ class ConnectClient:
         return list(self._ask("GET", _path(name, "offsets"))["offsets"])
 
     def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, object]]) -> str:
-        """What the worker says of it."""
+        """The worker's answer."""
         return str(self._ask("PATCH", _path(name, "offsets"), body={"offsets": list(offsets)})["message"])
 
     def reset_offsets(self, name: str) -> str:
@@ -235,7 +235,7 @@ class ConnectClient:
             try:
                 return self._ask_once(method, path, query, body)
             except RequestRefused as error:
-                passes = error.status == _CONFLICT and any(each in error.message.lower() for each in _NOT_NOW)
+                passes = error.status == _CONFLICT and any(phrase in error.message.lower() for phrase in _NOT_NOW)
                 if not passes or self.clock() + _PAUSE_S > deadline:
                     raise
             self.sleep(_PAUSE_S)
@@ -274,7 +274,7 @@ def _base(url: str) -> str:
 
 
 def _refused(answer: httpx.Response) -> RequestRefused:
-    """With the message of the body, as workers send it; proxies in front of them have bodies of their own."""
+    """The error with the message of the body; proxies send bodies of other forms."""
     try:
         document = answer.json()
     except ValueError:

@@ -16,7 +16,7 @@ __all__ = ["check_exposure", "exposure_warnings"]
 def check_exposure(settings: RestSettings) -> None:
     """Raises UnusableRestSetting for listeners that are open to any client, or that no client can use."""
     ways = settings.authentication.ways
-    open_to_all = [str(each) for each in settings.all_listeners if not each.is_loopback]
+    open_to_all = [str(listener) for listener in settings.all_listeners if not listener.is_loopback]
     if not ways and open_to_all and not settings.is_insecure_allowed:
         raise UnusableRestSetting(
             f"listeners: {', '.join(open_to_all)} can be reached from other machines without authentication. "
@@ -35,7 +35,7 @@ def _check_needed(settings: RestSettings, ways: frozenset[str]) -> None:
         if way in ways and value is None:
             raise UnusableRestSetting(f"barnabas.connect.authentication has {way}, which needs {setting}")
     if ways == {"mtls"}:
-        without = [str(each) for each in settings.all_listeners if not each.is_https]
+        without = [str(listener) for listener in settings.all_listeners if not listener.is_https]
         if without:
             raise UnusableRestSetting(
                 "barnabas.connect.authentication is mtls, which needs TLS, but these listeners have none: "
@@ -51,7 +51,7 @@ def _check_needed(settings: RestSettings, ways: frozenset[str]) -> None:
 def exposure_warnings(settings: RestSettings) -> Sequence[str]:
     """Warnings about allowed settings."""
     found = []
-    plain = [str(each) for each in settings.all_listeners if not each.is_loopback and not each.is_https]
+    plain = [str(listener) for listener in settings.all_listeners if not listener.is_loopback and not listener.is_https]
     ways = settings.authentication.ways
     if plain and ways & {"basic", "jwt"}:
         found.append(f"passwords and tokens are sent unencrypted to {', '.join(plain)}; use https listeners")

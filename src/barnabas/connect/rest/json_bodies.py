@@ -3,7 +3,7 @@
 ``100`` becomes ``"100"`` and ``1.50`` stays ``"1.50"``: it is the text of the JSON that counts, not its value. Null
 stays null, and validation then complains about it.
 
-What can't be read is answered with 500, as by Kafka, whose clients may know it; 400 would be the better word. The text
+An unreadable body is answered with 500, as by Kafka, whose clients may know it; 400 would be the better word. The text
 says where the mistake is and what was expected.
 """
 
@@ -87,7 +87,7 @@ def read_offsets(body: bytes) -> list[ConnectorOffset]:
     )
     if not offsets:
         raise BadRequest("Partitions / offsets need to be provided for an alter offsets request")
-    return [ConnectorOffset(each.partition, each.offset) for each in offsets]
+    return [ConnectorOffset(offset.partition, offset.offset) for offset in offsets]
 
 
 def read_level(body: bytes) -> str | None:

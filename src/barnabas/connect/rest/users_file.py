@@ -1,7 +1,7 @@
 """``barnabas.connect.users.file``: the users with passwords, one a line, ``name:role:hash``.
 
 The role is read, operate or admin; the hash is one of ``password_hash``. Empty lines and lines that begin with # are
-passed over. A file that can't be used in full is refused in full: nobody loses or keeps access by a typing mistake.
+passed over. A file that can't be used in full is refused in full: a typing mistake does not grant or remove access.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ _TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 class StaticFiles:
     def __init__(self, folder: Traversable) -> None:
-        found = (each for each in folder.iterdir() if each.name.rpartition(".")[2] in _TYPES)
-        self._contents = {each.name: each.read_bytes() for each in found}
+        found = (file for file in folder.iterdir() if file.name.rpartition(".")[2] in _TYPES)
+        self._contents = {file.name: file.read_bytes() for file in found}
         self._tags = {name: f'"{hashlib.sha256(data).hexdigest()[:16]}"' for name, data in self._contents.items()}
 
     def answer(self, segments: Sequence[str], headers: Mapping[bytes, bytes]) -> Response:
