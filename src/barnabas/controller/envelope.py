@@ -8,7 +8,6 @@ version is not served here, or its body can't be read (35). Bytes behind the bod
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.common.acl import AclOperation
@@ -17,9 +16,9 @@ from barnabas.common.host_address import host_address_text
 from barnabas.common.resource import ResourceType
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
-from barnabas.protocol.compiler_runtime import skip_tagged_fields
 from barnabas.protocol.decode_limits import UNLIMITED, DecodeLimits
 from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.headers import read_fixed_header, read_rest_of_header
 from barnabas.security.request_context import RequestContext
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ __all__ = ["ACL", "ForwardedRequest", "open_envelope"]
 
 ACL = (AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION),)
 
-_HEADER = Struct(">hhih")
 _HEADER_TAGS_MAX = 64
 
 
@@ -102,9 +100,10 @@ def open_envelope(
 
 
 def _read_header(data: bytes, handlers: HandlerTable) -> _Header:
-    if len(data) < _HEADER.size:
-        raise _unreadable(f"{len(data)} bytes cannot hold a request header")
-    key, version, correlation_id, id_length = _HEADER.unpack_from(data)
+    try:
+        key, version, correlation_id, client_id_length = read_fixed_header(data)
+    except DecodeError as error:
+        raise _unreadable(str(error)) from error
     try:
         api_key = ApiKey(key)
     except ValueError:
@@ -114,15 +113,13 @@ def _read_header(data: bytes, handlers: HandlerTable) -> _Header:
         low, high = handlers.served.get(api_key, (0, -1))
         if not low <= version <= high:
             raise _unreadable(f"{info.name} version {version} is not served here")
-    end = _HEADER.size + max(id_length, 0)
-    if end > len(data):
-        raise _unreadable("the client id is longer than the request")
-    client_id = str(data[_HEADER.size : end], "utf-8", "replace") if id_length >= 0 else None
-    if version >= info.request_flexible_since:
-        try:
-            end = skip_tagged_fields(data, end, _HEADER_TAGS_MAX)
-        except (DecodeError, IndexError) as error:
-            raise _unreadable(f"the tagged fields of the header cannot be read: {error}") from error
+    is_flexible = version >= info.request_flexible_since
+    try:
+        client_id, end = read_rest_of_header(
+            data, client_id_length, is_flexible=is_flexible, tagged_fields_max=_HEADER_TAGS_MAX
+        )
+    except DecodeError as error:
+        raise _unreadable(f"the header cannot be read: {error}") from error
     return _Header(api_key, version, correlation_id, client_id, end)
 
 

@@ -28,8 +28,8 @@ from barnabas.network.request_splitting import ANSWERED_IN_PARTS, join_parts, pa
 from barnabas.network.response_errors import ResponseErrors
 from barnabas.network.stepped_responses import serve_others
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
-from barnabas.protocol.compiler_runtime import skip_tagged_fields
 from barnabas.protocol.errors import DecodeError, EncodeError, TooManyElements
+from barnabas.protocol.headers import read_fixed_header, read_rest_of_header
 from barnabas.protocol.stepped_writing import takes_steps, write_in_steps
 from barnabas.security.request_context import RequestContext
 
@@ -48,7 +48,6 @@ request_log = logging.getLogger("kafka.request.logger")
 """Kafka's name. A line for each request at DEBUG; it stays off with DEBUG for everything else."""
 request_log.setLevel(logging.WARNING)
 
-_HEADER = Struct(">hhih")
 _CORRELATION = Struct(">i")
 _FLEXIBLE_CORRELATION = Struct(">ix")
 _LOWEST_REAL_PRODUCE = 3
@@ -143,9 +142,10 @@ class RequestDispatcher:
     ) -> Answer | Awaitable[Answer]:
         """Answer a request; with ``refusal`` the answer is that error and the handler is not asked."""
         started = perf_counter()
-        if len(frame) < _HEADER.size:
-            raise CloseConnection(f"a frame of {len(frame)} bytes cannot hold a request header")
-        key, version, correlation_id, id_length = _HEADER.unpack_from(frame)
+        try:
+            key, version, correlation_id, client_id_length = read_fixed_header(frame)
+        except DecodeError as error:
+            raise CloseConnection(str(error)) from error
         route = self._routes.get(key)
         if route is None:
             raise CloseConnection(f"API key {key} is not served on listener {connection.listener_name}")
@@ -156,16 +156,13 @@ class RequestDispatcher:
                 f"{API_TABLE[route.api_key].name} version {version} is not served: {route.low} to {route.high} are"
             )
         try:
-            position = _HEADER.size
-            client_id: str | None = None
-            if id_length >= 0:
-                if position + id_length > len(frame):
-                    raise CloseConnection("the client id is longer than the frame")
-                client_id = str(frame[position : position + id_length], "utf-8", "replace")
-                position += id_length
-            if version >= route.request_flexible_since:
-                position = skip_tagged_fields(frame, position, self._limits.inline.tagged_fields)
-        except (DecodeError, IndexError) as error:
+            client_id, position = read_rest_of_header(
+                frame,
+                client_id_length,
+                is_flexible=version >= route.request_flexible_since,
+                tagged_fields_max=self._limits.inline.tagged_fields,
+            )
+        except DecodeError as error:
             raise _unreadable(route, version, error) from error
         handler = route.handler
         if handler is None:

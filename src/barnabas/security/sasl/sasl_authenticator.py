@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from barnabas.common.errors import ErrorCode
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
-from barnabas.protocol.compiler_runtime import skip_tagged_fields
 from barnabas.protocol.decode_limits import DecodeLimits
 from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.headers import read_fixed_header, read_rest_of_header
 from barnabas.protocol.messages.api_versions import ApiVersionsResponse
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MOVES", "Input", "Login", "Outcome", "PeerServices", "SaslAuthenticator", "SaslState"]
 
-_HEADER = Struct(">hhih")
 _CORRELATION = Struct(">i")
 _ERROR_CODE = Struct(">h")
 _NAMES = {int(key): API_TABLE[key].name for key in ApiKey}
@@ -336,17 +335,11 @@ class SaslAuthenticator:
 
 
 def _read_header(frame: bytes) -> _Request:
-    if len(frame) < _HEADER.size:
-        raise _Broken(f"a frame of {len(frame)} bytes cannot hold a request header")
-    key, version, correlation_id, id_length = _HEADER.unpack_from(frame)
-    position = _HEADER.size + max(id_length, 0)
-    if position > len(frame):
-        raise _Broken("the client id is longer than the frame")
-    if key == ApiKey.SASL_AUTHENTICATE and version >= _FLEXIBLE_AUTHENTICATE:
-        try:
-            position = skip_tagged_fields(frame, position, _TAGGED_FIELDS_MAX)
-        except IndexError:
-            raise _Broken("the frame ends inside its header") from None
+    key, version, correlation_id, client_id_length = read_fixed_header(frame)
+    is_flexible = key == ApiKey.SASL_AUTHENTICATE and version >= _FLEXIBLE_AUTHENTICATE
+    _, position = read_rest_of_header(
+        frame, client_id_length, is_flexible=is_flexible, tagged_fields_max=_TAGGED_FIELDS_MAX
+    )
     return _Request(frame, key, version, correlation_id, position)
 
 
