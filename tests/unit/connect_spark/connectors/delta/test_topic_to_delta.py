@@ -33,7 +33,7 @@ def test_good_settings_are_taken(settings: dict[str, str]) -> None:
     ("settings", "name", "told"),
     [
         ({}, "path", 'Missing required configuration "path"'),
-        ({"path": "lake/t"}, "path", "no absolute path"),
+        ({"path": "lake/t"}, "path", "not an absolute path"),
         ({"path": "/t", "insert.mode": "update"}, "insert.mode", "insert, upsert"),
         ({"path": "/t", "insert.mode": "upsert"}, "pk.mode", "needs a key: set record_key or record_value"),
         ({"path": "/t", "pk.mode": "record_key"}, "pk.mode", "is for insert.mode=upsert"),
@@ -42,7 +42,7 @@ def test_good_settings_are_taken(settings: dict[str, str]) -> None:
         (
             {"path": "/t", **UPSERT, "pk.mode": "record_value", "delete.enabled": "true"},
             "delete.enabled",
-            "its key alone",
+            "has only its key",
         ),
         ({"path": "/t", "record.columns": "topic,day"}, "record.columns", "day: there are topic, partition"),
         ({"path": "/t", "commit.retries": "-1"}, "commit.retries", "at least 0"),

@@ -38,7 +38,7 @@ def test_each_file_belongs_to_one_task(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "setting", "text"),
     [
-        ({"directory": "incoming"}, "directory", "no absolute path"),
+        ({"directory": "incoming"}, "directory", "not an absolute path"),
         ({"format": "xml"}, "format", "lines, whole, json, csv, parquet"),
         ({"schema": "id INT"}, "schema", "only json and csv"),
     ],

@@ -131,7 +131,7 @@ def test_the_table_of_a_topic(form: str, topic: str, table: tuple[str, ...]) -> 
         ({"insert.mode": "upsert"}, "pk.mode", "needs a key"),
         ({"delete.enabled": "true"}, "delete.enabled", "set pk.mode=record_key"),
         ({"pk.mode": "kafka", "pk.fields": "a"}, "pk.fields", "three names"),
-        ({"pk.fields": "a"}, "pk.fields", "has no key"),
+        ({"pk.fields": "a"}, "pk.fields", "does not use a key"),
         ({"dialect.name": "OracleDatabaseDialect"}, "dialect.name", "is not supported"),
         ({"insert.mode": "replace"}, "insert.mode", "insert, upsert, update"),
     ],

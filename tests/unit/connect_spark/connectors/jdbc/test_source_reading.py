@@ -114,7 +114,7 @@ def settings(**changed: str) -> dict[str, str]:
     [
         ({"connection_url": "jdbc:mysql://h/d"}, "connection.url", "is not a usable database URL"),
         ({"connection_url": "jdbc:sqlite::memory:"}, "connection.url", "in memory"),
-        ({"connection_url": "jdbc:sqlite:x.db"}, "connection.url", "no absolute path"),
+        ({"connection_url": "jdbc:sqlite:x.db"}, "connection.url", "not an absolute path"),
         ({"connection_url": "jdbc:postgresql://h/d?user=a&password=secret"}, "connection.url", "credentials"),
         ({"connection_url": "jdbc:postgresql://a:secret@h/d"}, "connection.url", "credentials"),
         ({"mode": "timestamp"}, "timestamp.column.name", "needs the name"),
