@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 __all__ = ["BrokerPart"]
 
 _SHUTDOWN_TIMEOUT_S = 300.0
-"""As Kafka's brokers wait for a controller that answers; one that is silent is given up soon."""
+"""Kafka's wait for a controller that answers; a silent controller is given up sooner."""
 
 
 class BrokerPart:
@@ -222,21 +222,26 @@ class BrokerPart:
             await listeners.open(endpoint, dispatcher, self.connections)
 
     def advertised(self, listeners: NodeListeners) -> list[Endpoint]:
-        """What clients are told."""
+        """The endpoints that clients receive."""
         return listeners.advertised(self._core.config.advertised_broker_listeners)
 
     async def join(self, listeners: NodeListeners) -> None:
         """Register and be unfenced. Raises ApiException when the controller refuses."""
         await self.lifecycle.register(
             [
-                to_listener(each.listener, each.host, each.port, SECURITY_PROTOCOLS.index(each.security_protocol))
-                for each in self.advertised(listeners)
+                to_listener(
+                    endpoint.listener,
+                    endpoint.host,
+                    endpoint.port,
+                    SECURITY_PROTOCOLS.index(endpoint.security_protocol),
+                )
+                for endpoint in self.advertised(listeners)
             ],
             self.logs.previous_broker_epoch,
         )
 
     def start(self) -> None:
-        """The metadata is there: look after what this broker holds."""
+        """Start the work on this broker's partitions once the metadata is loaded."""
         self.replicas.settle_strays()
         self.log_dirs.start()
         self.groups.start()

@@ -1,4 +1,4 @@
-"""What each part of a node is told of the node's settings: one function a part, nothing else knows both sides."""
+"""Derives the configuration of each part of a node from the node's settings: one function per part."""
 
 from __future__ import annotations
 
@@ -188,11 +188,11 @@ def _static_voters(config: NodeConfig) -> VoterSet:
 
 
 def _own_endpoints(config: NodeConfig) -> dict[str, RaftEndpoint]:
-    """What other replicas are told; a listener whose port the system chooses can't be told of."""
+    """The endpoints that other replicas receive; a listener whose port the system chooses is omitted."""
     return {
-        each.listener: RaftEndpoint(each.host or socket.getfqdn(), each.port)
-        for each in config.advertised_controller_listeners
-        if each.port
+        endpoint.listener: RaftEndpoint(endpoint.host or socket.getfqdn(), endpoint.port)
+        for endpoint in config.advertised_controller_listeners
+        if endpoint.port
     }
 
 

@@ -111,7 +111,7 @@ class ControllerPart:
             await listeners.open(endpoint, dispatcher, self.connections)
 
     def connect(self) -> None:
-        """From here on decisions reach the log."""
+        """Start the controller; from now on its decisions reach the log."""
         self._service.connect(self._core.driver, self.controller)
 
     def advertised(self, listeners: NodeListeners) -> list[Endpoint]:

@@ -1,4 +1,4 @@
-"""Builds a node from its configuration and runs it until it is told to stop: the one place that joins its parts.
+"""Builds a node from its configuration and runs it until it is asked to stop: the one place that joins its parts.
 
 A node is a core (``node_core``) with a controller (``controller_part``), a broker (``broker_part``) or both, as
 ``process.roles`` says.
@@ -200,7 +200,7 @@ async def _main(config: NodeConfig) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     node = Node(config)
-    # What a start reads from disk stays: looking through it for garbage again and again would take half of the time.
+    # Objects read at start-up stay alive: repeated collections over them would take half of the time.
     gc.collect()
     gc.disable()
     pauses = BoundedPauses(node.metadata_images)

@@ -1,12 +1,12 @@
-"""The authorizer of a node: made from its settings, fed from the metadata log, and when it may be asked.
+"""The authorizer of a node: its settings, its rules from the metadata log, and the moment when it is ready.
 
 One authorizer serves the broker and the controller of a combined node: both decide by the same log. Its publisher is
-the first of the loader's, so that nobody sees a topic before the rules that were written before it.
+the first of the loader's, so that a topic is never visible before the rules that were written before it.
 
 The rules are complete when the loader has published what the log held, up to the high watermark that was known when
 it published first, as in KIP-801. Until then the authorizer has none of them, and only the early listeners read
-requests, through a gate that lets through who needs no rules. Then it gets all of them at once, which takes half as
-long as one by one; from there on it follows the log.
+requests, through a gate that passes principals that need no rules. Then it receives all rules at once, which takes half
+as long as one by one; from there on it follows the log.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ __all__ = ["NodeAuthorizer", "authorizer_of"]
 log = logging.getLogger(__name__)
 
 _NAMELESS_ADVICE = (
-    "give the controller listener a protocol that says who connects (SASL_SSL, SSL), and add that name to super.users; "
-    f"{ANONYMOUS} there would be everybody who does not log in"
+    "give the controller listener a protocol that authenticates clients (SASL_SSL, SSL), and add the broker's name to "
+    f"super.users; {ANONYMOUS} there would allow every client that does not log in"
 )
 
 
@@ -94,7 +94,7 @@ class NodeAuthorizer:
         return isinstance(self.authorizer, AllowAllAuthorizer)
 
     def install(self, loader: MetadataLoader) -> None:
-        """To be called before any other publisher is installed."""
+        """Install the publisher; call this before any other publisher is installed."""
         loader.install(self)
 
     # --- MetadataPublisher

@@ -1,7 +1,7 @@
-"""What every node has, whatever its roles: identity, the metadata log and those who follow it, authorizer, settings.
+"""What every node has, whatever its roles: identity, the metadata log and its publishers, authorizer, settings.
 
-``NodeCore`` is built first. The controller's and the broker's part are built on it and say who of theirs follows the
-metadata; ``follow_metadata`` then tells all of them of it, in the order of ``metadata_followers``.
+``NodeCore`` is built first. The controller's and the broker's part are built on it and name their publishers of the
+metadata; ``follow_metadata`` installs all of them in the order of ``metadata_log.publisher_order``.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class NodeCore:
     def follow_metadata(
         self, *, first: Iterable[MetadataPublisher] = (), last: Iterable[MetadataPublisher] = ()
     ) -> None:
-        """Who is told of each new image, in this order; ``first`` and ``last`` are the broker's."""
+        """Install the publishers of new images in this order; ``first`` and ``last`` are the broker's."""
         install_followers(
             self.loader,
             self.authorization,
@@ -186,7 +186,7 @@ class NodeCore:
         self._raft_channel.send(request)
 
     def _make_raft_channel(self) -> RaftChannel:
-        from barnabas.server.quorum.raft_channel import RaftChannel  # The only voter has nobody to ask.
+        from barnabas.server.quorum.raft_channel import RaftChannel  # The only voter sends no requests.
 
         return RaftChannel(self.config, self.driver.handle_outcome)
 

@@ -1,4 +1,4 @@
-"""What a node finds in its directories before it starts: their identity, and whether it stopped cleanly."""
+"""Reads a node's directories before it starts: their identity, and whether the node stopped cleanly."""
 
 from __future__ import annotations
 

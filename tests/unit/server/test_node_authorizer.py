@@ -212,7 +212,7 @@ def test_an_authorizer_that_is_not_ready_by_itself_does_not_keep_the_node_from_s
 
 @pytest.mark.parametrize(
     ("principal", "advice"),
-    [(ALICE, "add User:alice to super.users"), (ANONYMOUS, "would be everybody who does not log in")],
+    [(ALICE, "add User:alice to super.users"), (ANONYMOUS, "would allow every client that does not log in")],
 )
 def test_a_broker_that_only_the_process_lets_in_is_warned_of(
     principal: Principal, advice: str, caplog: pytest.LogCaptureFixture

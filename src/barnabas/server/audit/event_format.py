@@ -1,6 +1,6 @@
 """How an audited decision is written: as a line of the log, and as JSON (``docs/reference/access-audit.md``).
 
-What clients chose (names, client ids) can't end a line, a field or a string: see ``common.printable``.
+Names and client ids that clients chose can't end a line, a field or a string: see ``common.printable``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The access audit of a node: from the decisions on the request path to the log and the topic ``__access_audit``.
 
 The event loop only hands over lists of events. A thread writes the lines, encodes the JSON and builds the batches;
-batches come back to the loop, which appends them. What waits is bounded everywhere; what does not fit is counted,
-and told in the log, in the topic and as a metric.
+batches come back to the loop, which appends them. Every queue is bounded. Events that do not fit are counted
+and reported in the log, in the topic and as a metric.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class AccessAuditService:
         topic: AccessAuditTopic | None = None,
         now_ns: Callable[[], int] = time_ns,
     ) -> None:
-        """Without ``topic`` there is only the log."""
+        """Without ``topic`` events are written to the log alone."""
         self._node_id = config.node_id
         self._clock = clock
         self._topic = topic
@@ -93,7 +93,7 @@ class AccessAuditService:
             self._topic.start()
 
     async def flush(self) -> None:
-        """Write all there is, while the topic can still be appended to."""
+        """Write all waiting events while the topic still accepts appends."""
         self._take(is_last=True)
         thread, self._thread = self._thread, None
         if thread is not None:

@@ -1,8 +1,8 @@
 """The topic ``__access_audit``: created by the node itself, appended to where this node leads its partitions.
 
-Records are keyed by principal, and those of a principal go to one of the partitions that this node leads: nobody else
-may write to the topic, so a node that leads none of it has its events in its log alone. Nothing here asks an
-authorizer, so the audit never writes about its own writing.
+Records are keyed by principal, and those of a principal go to one of the partitions that this node leads. No other node
+may write to them, so a node that leads no partition writes its events to its log alone. This module never asks an
+authorizer, so the audit does not audit its own writes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 _BATCH_BYTES_MAX = 256 * 1024
 """Before compression: well below the smallest max.message.bytes that is of use."""
 _WAITING_MAX = 64
-"""Batches that may wait until the topic is there."""
+"""Batches that may wait until the topic exists."""
 _RETRY_S = 1.0
 _CREATE_TIMEOUT_MS = 30_000
 _FLUSH_TIMEOUT_S = 5.0
@@ -79,7 +79,7 @@ class AccessAuditTopic:
             self._creating.cancel()
 
     async def flush(self) -> None:
-        """What the thread handed back is appended, as far as it can be."""
+        """Append the batches that the thread handed back, as far as possible."""
         await asyncio.sleep(0)
         self._append_waiting()
 
@@ -88,7 +88,7 @@ class AccessAuditTopic:
         return dropped
 
     def tell_dropped(self, now_ms: int, dropped: int, total: int) -> None:
-        """In the stream itself: whoever reads it knows that there was more."""
+        """Record in the stream itself how many events were dropped, so that its readers know."""
         value = to_json(dropped_fields(self._config.node_id, now_ms, dropped, total))
         self._wait_for_topic([(None, now_ms, value, 0)])
 
@@ -120,7 +120,7 @@ class AccessAuditTopic:
     def _own_partitions(self, topic: TopicImage) -> list[int]:
         """All of them while this node leads none: what becomes of an append says why."""
         node_id = self._config.node_id
-        led = sorted(number for number, each in topic.partitions.items() if each.leader == node_id)
+        led = sorted(number for number, partition in topic.partitions.items() if partition.leader == node_id)
         return led or list(range(len(topic.partitions)))
 
     # --- on the loop

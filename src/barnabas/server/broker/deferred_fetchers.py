@@ -1,4 +1,4 @@
-"""Stands for the replica fetchers until there is a partition to copy: a broker alone never loads them."""
+"""Stands in for the replica fetchers until the first partition has to be copied: a broker alone never loads them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class DeferredFetchers:
     def follow(self, partitions: Iterable[Partition]) -> None:
         followed = list(partitions)
         if self.made is None:
-            if all(each.leader_id < 0 for each in followed):
+            if all(replica.leader_id < 0 for replica in followed):
                 return
             self.made = self._make()
             if self._is_started:

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from barnabas.clients.node_connection import NodeConnection
     from barnabas.protocol.schema import Message
 
-__all__ = ["FetchLane", "LeaderAddress"]
+__all__ = ["FetchConnection", "LeaderAddress"]
 
 log = logging.getLogger(__name__)
 
 _BYTES_AT_ONCE = 1024 * 1024
 _PARTITIONS_AT_ONCE = 32
-"""Written without letting anybody else have a turn. The first record of a partition makes files."""
+"""Written in one turn of the event loop. The first record of a partition creates files."""
 
 
 class LeaderAddress(Protocol):
@@ -48,8 +48,8 @@ class LeaderAddress(Protocol):
     def count(self, written_bytes: int) -> None: ...
 
 
-class FetchLane:
-    """``start`` and ``cancel`` are its life; ``wake`` says that its fetcher has got more to do."""
+class FetchConnection:
+    """The connection of one fetcher to its leader; ``wake`` says that the fetcher has new work."""
 
     def __init__(self, leader: LeaderAddress, fetcher: ReplicaFetcher, on_round: Callable[[], None]) -> None:
         """``on_round`` is called when a request has been answered, or is not going to be."""
@@ -61,7 +61,7 @@ class FetchLane:
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._connection: NodeConnection | None = None
-        self._told = ""
+        self._logged_error = ""
 
     def start(self) -> None:
         if self._task is None:
@@ -82,14 +82,14 @@ class FetchLane:
                 try:
                     await self._round()
                 except Exception:
-                    log.exception("copying from broker %d goes wrong; it is tried again", self._leader.leader_id)
+                    log.exception("copying from broker %d failed and will be retried", self._leader.leader_id)
                     self.fetcher.lost(self._leader.now_ms())
         finally:
             if self._connection is not None:
                 await self._connection.close()
 
     async def _round(self) -> None:
-        """One request and its answer, or a wait until there is one to send."""
+        """Exchange one request and its answer, or wait until a request is due."""
         fetcher, now_ms = self.fetcher, self._leader.now_ms
         self._changed.clear()
         due_ms = fetcher.wakeup_ms()
@@ -105,10 +105,10 @@ class FetchLane:
             connection.silence_limit_s = fetcher.silence_limit_ms / 1000
             response = await connection.request(request)
         except (ClientError, DecodeError, EncodeError) as error:
-            self._tell(error)
+            self._log_problem(error)
             fetcher.lost(now_ms())
         else:
-            self._told = ""
+            self._logged_error = ""
             await self._take(request, response)
         finally:
             self.is_waiting = False
@@ -145,15 +145,15 @@ class FetchLane:
         self._connection = connection = await self._leader.connect()
         if connection.version_of(ApiKey.FETCH) < FETCH_VERSION_MIN:
             raise UnsupportedVersion(
-                f"the broker at {connection.address} is too old to be copied from: it does not speak Fetch in "
+                f"the broker at {connection.address} is too old to copy from: it does not support Fetch "
                 f"version {FETCH_VERSION_MIN}"
             )
         return connection
 
-    def _tell(self, error: Exception) -> None:
-        """Once for each time that something goes wrong."""
-        told = type(error).__name__
-        if told != self._told:
-            self._told = told
+    def _log_problem(self, error: Exception) -> None:
+        """Log the first error of its kind; repetitions are not logged."""
+        name = type(error).__name__
+        if name != self._logged_error:
+            self._logged_error = name
             level = logging.WARNING if isinstance(error, Transient) else logging.ERROR
             log.log(level, "partitions can't be copied from broker %d at the moment: %s", self._leader.leader_id, error)

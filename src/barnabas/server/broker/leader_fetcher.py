@@ -1,16 +1,16 @@
-"""What is copied from one leader by one fetcher: over a lane with a session, and a second one for newcomers.
+"""Copies partitions from one leader: over one connection with a fetch session, and a second one for new partitions.
 
-A fetch waits at the leader until there is something to tell, for ``replica.fetch.wait.max.ms`` at most. Partitions that
-are to be followed meanwhile would have to wait as long, and everybody who waits for their records with them: after a
-failover, or when a topic is new. So they are fetched over a connection of their own, without a session, until the first
-lane's request comes back and the next one can name them.
+A fetch waits at the leader for records, for ``replica.fetch.wait.max.ms`` at most. Partitions that are followed in the
+meantime (after a failover, or of a new topic) would wait as long, and so would clients that wait for their records.
+They are fetched over a second connection, without a session, until the first connection's request returns and the
+next one can name them.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.server.broker.fetch_connection import FetchLane
+from barnabas.server.broker.fetch_connection import FetchConnection
 
 if TYPE_CHECKING:
     import asyncio
@@ -27,11 +27,11 @@ __all__ = ["LeaderSource"]
 
 class LeaderSource:
     def __init__(self, leader: LeaderAddress, new_fetcher: Callable[[bool], ReplicaFetcher]) -> None:
-        """``new_fetcher`` is told whether it shall have a session."""
+        """``new_fetcher`` receives whether the fetcher uses a fetch session."""
         self._leader = leader
         self._new_fetcher = new_fetcher
-        self._main = FetchLane(leader, new_fetcher(True), self._take_newcomers)
-        self._newcomers: FetchLane | None = None
+        self._main = FetchConnection(leader, new_fetcher(True), self._take_newcomers)
+        self._newcomers: FetchConnection | None = None
         self._is_started = False
 
     def start(self) -> None:
@@ -47,9 +47,9 @@ class LeaderSource:
         name = replica.topic_partition
         if self._main.is_waiting and not self._main.fetcher.is_following(replica, leader_epoch):
             self._main.fetcher.stop(name)
-            lane = self._lane_of_newcomers()
-            lane.fetcher.follow(replica, leader_epoch)
-            lane.wake()
+            connection = self._connection_of_newcomers()
+            connection.fetcher.follow(replica, leader_epoch)
+            connection.wake()
         else:
             if self._newcomers is not None:
                 self._newcomers.fetcher.stop(name)
@@ -65,11 +65,11 @@ class LeaderSource:
     def is_idle(self) -> bool:
         """Nothing is followed any more, and nothing was given up."""
         fetchers = self._fetchers()
-        return all(each.is_empty and not each.failed for each in fetchers)
+        return all(fetcher.is_empty and not fetcher.failed for fetcher in fetchers)
 
     @property
     def failed_count(self) -> int:
-        return sum(len(each.failed) for each in self._fetchers())
+        return sum(len(fetcher.failed) for fetcher in self._fetchers())
 
     def partitions(self) -> Iterator[FetchedPartition]:
         for fetcher in self._fetchers():
@@ -81,15 +81,15 @@ class LeaderSource:
 
     # --- newcomers
 
-    def _lane_of_newcomers(self) -> FetchLane:
+    def _connection_of_newcomers(self) -> FetchConnection:
         if self._newcomers is None:
-            self._newcomers = FetchLane(self._leader, self._new_fetcher(False), _nothing)
+            self._newcomers = FetchConnection(self._leader, self._new_fetcher(False), _nothing)
             if self._is_started:
                 self._newcomers.start()
         return self._newcomers
 
     def _take_newcomers(self) -> None:
-        """The first lane is free: its next request names them."""
+        """Move the new partitions to the first connection, whose next request names them."""
         newcomers = self._newcomers
         if newcomers is None:
             return

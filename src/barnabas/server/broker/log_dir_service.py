@@ -1,4 +1,4 @@
-"""The log directories of a running broker: joins what notices failures, what handles them and what is told of them."""
+"""The log directories of a running broker: joins the detection, the handling and the reporting of their failures."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ class LogDirService:
         self._handle_failures()
 
     def start(self) -> None:
-        """The first image is there, and logs that belong to nobody are gone."""
+        """Start when the first image is loaded and stray logs have been removed."""
         self.directories.resume()
 
     def _damage_found(self, topic_partition: TopicPartition) -> None:
-        """On any thread."""
+        """Schedule a check of the damaged log; callable on any thread."""
         self._loop.call_soon_threadsafe(self._replicas.impaired.handle, topic_partition)
 
     async def close(self) -> None:
@@ -119,7 +119,7 @@ class LogDirService:
         if version is None or not version.is_cordoned_log_dirs_supported:
             self._reports.cordoned = None
             return
-        cordoned = [each.id for each in self._logs.directories.online if each.is_cordoned]
+        cordoned = [directory.id for directory in self._logs.directories.online if directory.is_cordoned]
         if cordoned != self._reports.cordoned:
             self._reports.cordoned = cordoned
             self._lifecycle.report_now()
@@ -146,13 +146,13 @@ class LogDirService:
         self._report_cordoned()
         self._lifecycle.report_now()
         timeout_ms = self._core.config.log_dir_failure_timeout_ms
-        self._loop.call_later(timeout_ms / 1000, self._require_told, directory_id, path)
+        self._loop.call_later(timeout_ms / 1000, self._require_reported, directory_id, path)
 
-    def _require_told(self, directory_id: Uuid, path: str) -> None:
+    def _require_reported(self, directory_id: Uuid, path: str) -> None:
         if not self._reports.is_told(directory_id):
             self._core.give_up(
                 LogDirectoriesLost(
-                    f"{path} has failed, and no controller could be told so within log.dir.failure.timeout.ms "
+                    f"{path} has failed, and could not be reported to a controller within log.dir.failure.timeout.ms "
                     f"({self._core.config.log_dir_failure_timeout_ms} ms)"
                 )
             )

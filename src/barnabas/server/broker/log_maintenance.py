@@ -1,4 +1,4 @@
-"""Work on the partition logs that nobody waits for: new directories, retention, flushes, checkpoints, cleaning.
+"""Background work on the partition logs: new directories, retention, flushes, checkpoints, cleaning.
 
 Short steps run on the event loop; what takes long runs on one thread, and the cleaner on its own.
 """
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _NEW_LOGS_INTERVAL_S = 0.2
 _NEW_LOGS_AT_ONCE = 1
-"""A directory with its file can take milliseconds of disk; everybody else gets a turn after each."""
+"""Creating a directory and its file can take milliseconds, so the loop serves others after each."""
 _INITIAL_RETENTION_DELAY_S = 30
 _DELETION_INTERVAL_S = 5
 _ROLLED_FLUSH_INTERVAL_S = 1
@@ -76,7 +76,7 @@ class LogMaintenance:
         loop = asyncio.get_running_loop()
 
         def check_damaged(damaged: PartitionLog, error: CorruptSegmentError) -> None:
-            """On the cleaner's thread; a log is checked on the loop."""
+            """Runs on the cleaner's thread; the log itself is checked on the loop."""
             loop.call_soon_threadsafe(damaged.check_damaged, error)
 
         def make(pause: Callable[[int], None]) -> LogCleaner:
@@ -123,12 +123,12 @@ class LogMaintenance:
         self._tasks.append(asyncio.get_running_loop().create_task(_repeat(interval_s, work, first)))
 
     def _every_on_thread(self, interval_s: float, work: Callable[[], object]) -> None:
-        """For what waits for the disk."""
+        """Run ``work`` periodically on a thread, because it waits for the disk."""
         loop = asyncio.get_running_loop()
         self._tasks.append(loop.create_task(_repeat(interval_s, lambda: loop.run_in_executor(None, work), None)))
 
     def _checkpoint_high_watermarks(self) -> None:
-        """What only this broker has is committed as soon as it is written."""
+        """Records of partitions without followers are committed as soon as they are written: nothing to checkpoint."""
         if any(partition.replica_count > 1 for partition in list(self._replicas.partitions.values())):
             self._logs.checkpoint_high_watermarks()
 

@@ -1,8 +1,8 @@
 """Copies partitions from their leaders: connections and time for ``broker.replication.replica_fetcher``.
 
 Each leader has ``num.replica.fetchers`` fetchers (``leader_source``), each with a connection, a fetch session and one
-request under way; a partition always belongs to the same one. A fetcher whose last partition goes away ends at once, so
-that a request to a leader that hangs holds up nobody who comes back to it.
+request under way; a partition always belongs to the same one. A fetcher that loses its last partition ends at once, so
+that a hanging request delays no partition that is added later.
 """
 
 from __future__ import annotations
@@ -116,7 +116,9 @@ class ReplicaFetchers:
         if known is None:
             return None
         partitions = known[0].partitions()
-        return next((each.lag for each in partitions if each.replica.topic_partition == topic_partition), None)
+        return next(
+            (partition.lag for partition in partitions if partition.replica.topic_partition == topic_partition), None
+        )
 
     def _stop(self, name: TopicPartition) -> None:
         known = self._followed.pop(name, None)
@@ -159,7 +161,7 @@ class ReplicaFetchers:
             source.start()
 
     def _truncated(self, truncated: PartitionLog) -> None:
-        """What is written anew where a log was cut must not count as durable after a crash: that is written down."""
+        """Write a checkpoint: records written again where a log was cut must not count as durable after a crash."""
         self._log_manager.note_truncation(truncated)
         if self._checkpointing is None:
             self._checkpointing = asyncio.get_running_loop().create_task(self._write_checkpoint())
@@ -197,9 +199,10 @@ class ReplicaFetchers:
 
     @property
     def max_lag(self) -> int:
-        """By how many committed records the partition is behind that is behind most."""
+        """The lag of the partition that lags most, in committed records."""
         return max(
-            (each.lag or 0 for source in list(self._sources.values()) for each in source.partitions()), default=0
+            (partition.lag or 0 for source in list(self._sources.values()) for partition in source.partitions()),
+            default=0,
         )
 
     # --- for the sources
@@ -215,7 +218,7 @@ class ReplicaFetchers:
         return address
 
     def new_client(self, index: int) -> NetworkClient:
-        """With the keys, trust and passwords of now. Raises ClientError when the settings don't make a client."""
+        """Create a client with the current keys, trust and passwords. Raises ClientError for unusable settings."""
         try:
             return NetworkClient(self._client_config(f"broker-{self._broker_id}-fetcher-{index}"))
         except (NodeStartError, InvalidClientConfig) as error:

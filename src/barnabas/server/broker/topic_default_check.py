@@ -31,7 +31,9 @@ async def compare_topic_defaults(core: NodeCore, others: OtherBrokers) -> None:
     config = core.config
     own = {name: text for name, text in config.static.items() if name in SETTINGS_OF_TOPIC_DEFAULTS}
     brokers = core.metadata.image.cluster.brokers
-    for broker_id in sorted(each.id for each in brokers.values() if each.is_active and each.id != config.node_id):
+    for broker_id in sorted(
+        broker.id for broker in brokers.values() if broker.is_active and broker.id != config.node_id
+    ):
         resource = DescribeConfigsResource(
             resource_type=ConfigResourceType.BROKER,
             resource_name=str(broker_id),
@@ -45,7 +47,7 @@ async def compare_topic_defaults(core: NodeCore, others: OtherBrokers) -> None:
             continue
         (result,) = answer.results
         if result.error_code:
-            log.debug("broker %d does not tell its settings: %s", broker_id, result.error_message)
+            log.debug("broker %d does not return its settings: %s", broker_id, result.error_message)
             continue
         for difference in topic_default_differences(own, static_settings(result.configs)):
             log.warning(

@@ -76,10 +76,10 @@ def _with_versions(keys: tuple[ApiKey, ...]) -> dict[ApiKey, tuple[int, int]]:
 
 
 SERVED_TO_OWN_BROKER = _with_versions(_FOR_OWN_BROKER)
-"""In the same process."""
+"""APIs that the controller serves to the broker of the same process."""
 
 SERVED_ON_CONTROLLER_LISTENERS = _with_versions(_ON_LISTENERS)
-"""What brokers, other controllers, and admin clients that were given ``bootstrap.controllers`` find."""
+"""APIs for brokers, other controllers, and admin clients that use ``bootstrap.controllers``."""
 
 
 class ControllerHandlers(HandlerTable):
@@ -199,7 +199,7 @@ class DeclaredRights(Authorizer):
 
 
 class _UnheardRights(DeclaredRights):
-    """The same, for a rehearsal: the audit hears of none of it."""
+    """The declared rights without audit, for a rehearsal."""
 
     def authorize(
         self,

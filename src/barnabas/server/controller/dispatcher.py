@@ -6,7 +6,7 @@ say that this is not the active controller, the envelope says it: the broker the
 rights can't be decided yet, because the rules are still being read, waits for them.
 
 A broker of ours numbers its calls. One that comes again is decided once: while the first is under way both get its
-answer, and later it is known from the log (``controller.applied_calls``), whoever was active then.
+answer, and later it is known from the log (``controller.applied_calls``), whichever controller was active then.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _NO_LEADER_HERE = {
 
 
 class ControllerDispatcher(RequestDispatcher):
-    """``ready`` is set once everybody can be authorized (``NodeAuthorizer.ready``)."""
+    """``ready`` is set once the authorizer can decide for all principals (``NodeAuthorizer.ready``)."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class ControllerDispatcher(RequestDispatcher):
     def _numbered(
         self, opened: ForwardedRequest, call_id: bytes, size: int, started: float
     ) -> EnvelopeResponse | Awaitable[EnvelopeResponse]:
-        """A call that may have come before. What it began goes on when its broker hangs up."""
+        """Handle a call that may be a repetition. The work goes on when its broker disconnects."""
         under_way = self._under_way.get(call_id)
         if under_way is None:
             applied = self._server.calls.find(call_id) if self._server.is_active else None

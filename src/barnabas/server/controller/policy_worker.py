@@ -72,7 +72,7 @@ class PolicyWorker:
         return self._hangs_since is not None
 
     async def ask(self, questions: Sequence[Question], principal: Principal) -> list[ApiException | None]:
-        """The verdict on each question: None, or what its caller is to be told. One request has its turn at a time."""
+        """The verdict on each question: None, or the error for its caller. Requests take turns."""
         self.asked += len(questions)
         if self._waiting >= _WAITING_MAX:
             return self._refusals(questions, f"The policy is busy: {self._waiting} requests wait for it; try again.")
@@ -96,7 +96,7 @@ class PolicyWorker:
 
         def job() -> None:
             verdicts = [self._verdict(question, principal) for question in questions]
-            with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+            with suppress(RuntimeError):  # The loop is closed: no request waits any more.
                 loop.call_soon_threadsafe(self._answered, done, verdicts)
 
         self._start()
@@ -212,7 +212,9 @@ class Policies:
     async def _verdicts(self, questions: Sequence[Question], principal: Principal) -> list[ApiException | None]:
         verdicts: dict[int, ApiException | None] = {}
         for worker, is_alter in ((self.create, False), (self.alter, True)):
-            ours = [at for at, each in enumerate(questions) if isinstance(each, AlterConfigQuestion) is is_alter]
+            ours = [
+                at for at, question in enumerate(questions) if isinstance(question, AlterConfigQuestion) is is_alter
+            ]
             if ours and worker is not None:
                 answers = await worker.ask([questions[at] for at in ours], principal)
                 verdicts.update(zip(ours, answers, strict=True))
@@ -286,6 +288,6 @@ def _is_secret(name: str) -> bool:
 
 def _optional_arguments(validate: Callable[..., object]) -> tuple[str, ...]:
     parameters = inspect.signature(validate).parameters
-    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return _OPTIONAL
     return tuple(name for name in _OPTIONAL if name in parameters)

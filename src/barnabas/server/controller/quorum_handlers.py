@@ -1,6 +1,6 @@
-"""What a controller serves of the metadata quorum: to its replicas, and to who changes its voters.
+"""The controller's handlers for the metadata quorum: for its replicas, and for clients that change its voters.
 
-The raft node answers; a fetch waits there, not here. What is against the protocol closes the connection.
+The raft node answers; a fetch waits there, not here. A request that violates the protocol closes the connection.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ SERVED_IN_PROCESS = {
     **SERVED_TO_OWN_BROKER,
     **{key: SERVED_BY_CONTROLLER[key] for key in (ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER)},
 }
-"""What a broker in the same process asks of the controller, for itself and for its clients."""
+"""Requests that a broker of the same process may send, for itself and for its clients."""
 
 
 class QuorumHandlers(ControllerHandlers):
@@ -103,13 +103,13 @@ def _refused_fetch(request: Any, error: ApiException) -> Message:
             topic=topic.topic,
             partitions=[
                 PartitionData(
-                    partition_index=each.partition,
+                    partition_index=partition.partition,
                     error_code=code,
                     high_watermark=-1,
                     aborted_transactions=[],
                     records=b"",
                 )
-                for each in topic.partitions
+                for partition in topic.partitions
             ],
         )
         for topic in request.topics

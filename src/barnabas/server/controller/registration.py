@@ -1,6 +1,6 @@
-"""A controller makes itself known in the log: its endpoints and the features that it supports (KIP-919).
+"""Registers this controller in the log: its endpoints and the features that it supports (KIP-919).
 
-A metadata.version below 3.7 knows no such registration; the controller makes up for it when the version is raised.
+A metadata.version below 3.7 has no controller registrations; the controller registers when the version is raised.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ControllerRegistration:
         incarnation_id: Uuid,
         features: Mapping[str, tuple[int, int]],
     ) -> None:
-        """``send`` leads to the active controller, whoever that is."""
+        """``send`` sends a request to the active controller."""
         self._send = send
         self._request = ControllerRegistrationRequest(
             controller_id=node_id,
@@ -62,12 +62,12 @@ class ControllerRegistration:
         """Retries until the active controller has answered. Raises ApiException when it refuses."""
         self._request.listeners = [
             Listener(
-                name=each.listener,
-                host=each.host,
-                port=each.port,
-                security_protocol=SECURITY_PROTOCOLS.index(each.security_protocol),
+                name=endpoint.listener,
+                host=endpoint.host,
+                port=endpoint.port,
+                security_protocol=SECURITY_PROTOCOLS.index(endpoint.security_protocol),
             )
-            for each in endpoints
+            for endpoint in endpoints
         ]
         await self._register()
 
@@ -83,7 +83,7 @@ class ControllerRegistration:
             self._task.cancel()
 
     async def _register(self) -> None:
-        delay, told = _RETRY_S, ""
+        delay, logged = _RETRY_S, ""
         while True:
             error = await self._try_register()
             if error is None:
@@ -93,9 +93,9 @@ class ControllerRegistration:
                 return
             if not error.retriable:
                 raise error
-            if delay >= _RETRY_S_MAX and str(error) != told:
-                told = str(error)
-                log.info("this controller is not registered yet: %s", told)
+            if delay >= _RETRY_S_MAX and str(error) != logged:
+                logged = str(error)
+                log.info("this controller is not registered yet: %s", logged)
             await asyncio.sleep(delay)
             delay = min(delay * 2, _RETRY_S_MAX)
 

@@ -1,6 +1,6 @@
 """The controller of this node with its log: carries decisions to the metadata log and keeps its time.
 
-What was decided in one turn of the event loop is appended together, so that many callers share a flush.
+Decisions of one turn of the event loop are appended together, so that many callers share a flush.
 """
 
 from __future__ import annotations

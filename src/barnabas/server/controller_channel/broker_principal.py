@@ -1,6 +1,6 @@
-"""Who this node's broker is for the controllers: what they would see if it connected to their listener.
+"""The principal of this node's broker: the one that controllers would see if it connected to their listener.
 
-The broker of a combined node calls its controller inside the process (decision 10), so nobody authenticates. Checks,
+The broker of a combined node calls its controller inside the process (decision 10), without authentication. Checks,
 audit and quotas still need a principal, and it has to be the one that the same broker would have from another process.
 """
 
@@ -41,10 +41,10 @@ def own_context(config: NodeConfig, principal: Principal, api_key: ApiKey, api_v
 
 
 def own_principal(config: NodeConfig) -> Principal:
-    """What the principal builder of the first controller listener makes of this node's own credentials.
+    """The principal that the first controller listener's builder derives from this node's credentials.
 
     PLAINTEXT: ANONYMOUS. SASL: the user of the listener's JAAS line for ``sasl.mechanism.controller.protocol``. SSL:
-    the name in the node's own certificate, mapped. Where the credentials don't say who they are for (a token that is
+    the name in the node's own certificate, mapped. Where the credentials don't name a principal (a token that is
     fetched from somewhere), it is ANONYMOUS. Raises NodeStartError when the builder refuses.
     """
     endpoint = config.controller_listeners[0]

@@ -1,4 +1,4 @@
-"""The way of a node's broker to the active controller: inside the process when it is there, else over the network."""
+"""Sends requests of a node's broker to the active controller: in process if it runs here, else over the network."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class CombinedChannel:
         is_alone: Callable[[], bool],
         make_remote: Callable[[], NetworkChannel],
     ) -> None:
-        """``is_alone``: whether there is no other controller that could be the active one."""
+        """``is_alone``: whether no other controller could be the active one."""
         self._own = own
         self._controller = controller
         self._is_alone = is_alone

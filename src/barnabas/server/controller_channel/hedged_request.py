@@ -64,7 +64,7 @@ class Exchange:
         self._timeout: asyncio.Timeout | None = None
 
     async def run(self, client: NetworkClient, attempts: AttemptLimit | None) -> Message:
-        """With ``attempts`` another connection is tried after each limit.
+        """Send the request and return its answer; ``attempts`` tries another connection after each limit.
 
         Raises RequestTimedOut when ``end`` is called, besides what a request raises.
         """
@@ -74,7 +74,7 @@ class Exchange:
                     return await self._ask(client, self.connection)
                 return await self._first_answer(client, attempts)
         except TimeoutError as error:
-            raise RequestTimedOut(f"{self.address} is no longer waited for") from error
+            raise RequestTimedOut(f"{self.address} was given up: the wait for its answer has ended") from error
         finally:
             self._timeout = None
 
@@ -91,7 +91,7 @@ class Exchange:
         return await connection.request(message)
 
     async def _outcome(self, client: NetworkClient, by: ControllerConnection) -> Message | Exception:
-        """What ``_ask`` returns or raises, as a value: no caller may be left that awaits the task."""
+        """Return the result or the error of ``_ask`` as a value: the task may have no caller left."""
         try:
             return await self._ask(client, by)
         except Exception as error:

@@ -1,8 +1,8 @@
 """Broker and controller in one process meet here, with the checks and the principal that a request over the wire has.
 
-An Envelope travels only between processes; inside one the request is handed over as it is. What a client asked for is
-decided for the client. What the broker asks for itself (registration, heartbeats, producer ids, internal topics) is
-allowed by the boundary of the process, whoever the broker would be over the wire (decision 10).
+An Envelope travels only between processes; inside one the request is handed over as it is. A client's request is
+authorized for the client. The broker's own requests (registration, heartbeats, producer ids, internal topics) are
+allowed because they come from the same process, whatever principal the broker would have over the wire (decision 10).
 """
 
 from __future__ import annotations

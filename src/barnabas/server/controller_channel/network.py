@@ -1,16 +1,16 @@
 """The broker's way to an active controller in another process: its clients' requests in envelopes, its own as they are.
 
-What goes when, what goes again and what a sender is told is decided by ``broker.forwarding_queue``; here are the
-connections, one for each lane and opened when a request needs it, and those who wait. The controller is who leads the
-metadata quorum as this node knows it; a connection to anybody else is closed before it is used again.
+``broker.forwarding_queue`` decides when a request is sent, when it is repeated, and what its sender receives. This
+module holds the connections, each opened when a request needs it, and the waiting senders. The active controller is
+the leader of the metadata quorum as this node knows it; a connection to another node is closed before it is used again.
 
-A broker's heartbeats have a lane of their own, and so has what it says of its replicas: they are late when clients
-create topics for minutes, otherwise.
+A broker's heartbeats have connections of their own, and so have its reports on replicas: otherwise they would be late
+when clients create topics for minutes.
 
 A controller that hangs keeps its connections and answers nothing. So every wait has an end: the sender's own time-out;
 for heartbeats and reports on replicas the heartbeat interval, after which another connection is tried
-(``controller_exchange``); and for everything the news that another controller is active. What is given up there is sent
-again, with the same number.
+(``controller_exchange``); and for everything the news that another controller is active. A request that is given up
+there is sent again, with the same number.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class NetworkChannel:
         self.stats = ForwardingStats()
         self._leader = leader
         attempts = AttemptLimit(heartbeat_interval_ms, max(heartbeat_interval_ms, lifecycle_limit_ms // 2))
-        make = partial(_Lanes, self._client, leader, clock, numbering=set())
+        make = partial(_ConnectionPool, self._client, leader, clock, numbering=set())
         self._forwarding = make(ForwardingQueue(lanes_max=lanes_max), stats=self.stats)
         self._lifecycle = make(
             ForwardingQueue(lanes_max=1, limit_ms=lifecycle_limit_ms),
@@ -114,7 +114,7 @@ class NetworkChannel:
 
     @property
     def remote(self) -> NetworkChannel:
-        """As ``CombinedChannel`` has one."""
+        """The channel over the network: this one. ``CombinedChannel`` has the same property."""
         return self
 
     @property
@@ -122,7 +122,7 @@ class NetworkChannel:
         return self._forwarding.queue.length
 
     def versions(self) -> Mapping[int, tuple[int, int]] | None:
-        """What the active controller serves; None until a connection to it was made."""
+        """The API versions of the active controller; None before the first connection to it."""
         return self._forwarding.versions() or self._lifecycle.versions()
 
     async def forward(self, request: Message, context: RequestContext) -> Message:
@@ -137,17 +137,17 @@ class NetworkChannel:
         call = EnvelopedCall(forwarded, context.api_key)
         answer = await self._forwarding.ask(call, forwarded.timeout_ms)
         if call.committed_offset is not None:
-            # Who was told of a change finds it on the broker that told it.
+            # A client that receives the answer finds the change on the broker that sent it.
             await self._reach_offset(call.committed_offset, _APPLY_TIMEOUT_S)
         return answer
 
     async def send(self, request: Request[R]) -> R:
-        lanes = self._forwarding
+        pool = self._forwarding
         if request.API_KEY in _LIFECYCLE:
-            lanes = self._lifecycle
+            pool = self._lifecycle
         elif request.API_KEY in _REPLICATION:
-            lanes = self._replication
-        return await lanes.ask(OwnCall(request))
+            pool = self._replication
+        return await pool.ask(OwnCall(request))
 
     def leader_changed(self) -> None:
         """The metadata quorum has another leader, or none: requests to a former one are not waited for.
@@ -156,12 +156,12 @@ class NetworkChannel:
         """
         leader = self._leader()
         if leader is not None:
-            for lanes in (self._lifecycle, self._replication, self._forwarding):
-                lanes.follow(leader)
+            for pool in (self._lifecycle, self._replication, self._forwarding):
+                pool.follow(leader)
 
     def _path_is_back(self, address: Address, since_ms: int) -> None:
-        for lanes in (self._replication, self._forwarding):
-            lanes.end_silent(address, since_ms)
+        for pool in (self._replication, self._forwarding):
+            pool.end_silent(address, since_ms)
 
     async def close(self) -> None:
         await self._forwarding.close()
@@ -170,7 +170,7 @@ class NetworkChannel:
         await self._client.close()
 
 
-class _Lanes:
+class _ConnectionPool:
     """A queue and the connections that take from it."""
 
     def __init__(
@@ -203,19 +203,19 @@ class _Lanes:
         self._waiting_for: set[WaitingCall[Message]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._silent_since_ms: int | None = None
-        self._told = ""
+        self._logged_problem = ""
 
     def versions(self) -> Mapping[int, tuple[int, int]] | None:
         leader = self._leader()
         address = None if leader is None else Address(leader.host, leader.port)
-        for lane in self._all:
-            connection = lane.connection
+        for controller in self._all:
+            connection = controller.connection
             if connection is not None and connection.is_open and connection.address == address:
                 return connection.versions
         return None
 
     async def ask(self, call: WaitingCall[R], timeout_ms: int | None = None) -> R:
-        """Raises ApiException with what the sender is to be told, or CloseConnection."""
+        """Return the answer to ``call``. Raises ApiException with the error for its sender, or CloseConnection."""
         self.queue.add(call, self._clock.monotonic_ms(), timeout_ms)
         self._waiting_for.add(call)
         self._pump()
@@ -255,8 +255,8 @@ class _Lanes:
             await asyncio.wait(self._under_way)
         for call in tuple(self._waiting_for):
             call.fail(ApiException(ErrorCode.NOT_CONTROLLER, "The broker is shutting down."))
-        for lane in self._all:
-            await lane.hang_up()
+        for controller in self._all:
+            await controller.hang_up()
 
     def _pump(self) -> None:
         """Send what can be sent, give up what is late, and come back when there may be more to do."""
@@ -267,8 +267,8 @@ class _Lanes:
         self._give_up_late(now_ms)
         leader = self._leader()
         while leader is not None and (call := self.queue.next_to_send(now_ms)) is not None:
-            lane = self._idle.pop() if self._idle else self._new_lane()
-            self._begin(Exchange(call, lane, Address(*leader)))
+            connection = self._idle.pop() if self._idle else self._new_connection()
+            self._begin(Exchange(call, connection, Address(*leader)))
         due = self.queue.wakeup_ms(now_ms, is_controller_known=leader is not None)
         if due is not None:
             self._timer = asyncio.get_running_loop().call_later(max(due - now_ms, 1) / 1000, self._pump)
@@ -283,10 +283,10 @@ class _Lanes:
                 if exchange.call.has_expired:
                     exchange.end()
 
-    def _new_lane(self) -> ControllerConnection:
-        lane = ControllerConnection()
-        self._all.append(lane)
-        return lane
+    def _new_connection(self) -> ControllerConnection:
+        connection = ControllerConnection()
+        self._all.append(connection)
+        return connection
 
     def _begin(self, exchange: Exchange) -> None:
         task = asyncio.get_running_loop().create_task(self._exchange(exchange))
@@ -302,13 +302,13 @@ class _Lanes:
         except ClientError as problem:
             attempt = _attempt_of(problem)
             if not exchange.has_ended:
-                self._tell(attempt, exchange.address, problem)
+                self._log_problem(attempt, exchange.address, problem)
         except DecodeError as problem:
             attempt = Attempt.GARBLED
-            self._tell(attempt, exchange.address, problem)
+            self._log_problem(attempt, exchange.address, problem)
         except EncodeError as problem:
             attempt = Attempt.NOT_OFFERED
-            self._tell(attempt, exchange.address, problem)
+            self._log_problem(attempt, exchange.address, problem)
         except Exception:
             log.exception("a request can't be passed on to the controller")
             attempt = Attempt.GARBLED
@@ -330,7 +330,7 @@ class _Lanes:
         if verdict.forgets_controller:
             await exchange.connection.hang_up()
         elif attempt is Attempt.ANSWERED:
-            self._told = ""
+            self._logged_problem = ""
         self._idle.append(exchange.connection)
         if verdict.fate is Fate.DELIVER:
             if call.committed_offset is not None:
@@ -367,13 +367,13 @@ class _Lanes:
             message = _UNEXPECTED
         call.fail(ApiException(code, message))
 
-    def _tell(self, attempt: Attempt, address: Address, problem: Exception) -> None:
-        """Once for each time that something goes wrong with the controller."""
-        told = f"{address} {type(problem).__name__}"
-        if told != self._told:
-            self._told = told
+    def _log_problem(self, attempt: Attempt, address: Address, problem: Exception) -> None:
+        """Log a new problem with the controller; repetitions are not logged."""
+        named = f"{address} {type(problem).__name__}"
+        if named != self._logged_problem:
+            self._logged_problem = named
             level = logging.INFO if attempt is Attempt.LOST else logging.ERROR
-            log.log(level, "the controller at %s can't be asked: %s", address, problem)
+            log.log(level, "the controller at %s can't be reached: %s", address, problem)
 
 
 def _attempt_of(problem: ClientError) -> Attempt:

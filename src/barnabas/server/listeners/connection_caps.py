@@ -107,7 +107,7 @@ class IpRatePublisher:
             else:
                 names[host] = quotas[_KEY]
         self._generation += 1
-        self._tell(default, limits)
+        self._log_limits(default, limits)
         if names:
             looking_up = asyncio.get_running_loop().run_in_executor(None, _look_up, names)
             looking_up.add_done_callback(partial(self._found, self._generation, default, limits))
@@ -120,9 +120,9 @@ class IpRatePublisher:
         looked_up: asyncio.Future[dict[str, float]],
     ) -> None:
         if generation == self._generation and not looked_up.cancelled():
-            self._tell(default, {**looked_up.result(), **limits})
+            self._log_limits(default, {**looked_up.result(), **limits})
 
-    def _tell(self, default: float | None, limits: Mapping[str, float]) -> None:
+    def _log_limits(self, default: float | None, limits: Mapping[str, float]) -> None:
         for quotas in self._every:
             quotas.follow_ip_rates(default, limits)
 

@@ -22,7 +22,7 @@ _NO_PROPERTIES: dict[str, str] = {"bootstrap.servers": "localhost:1"}
 
 
 def controller_client_config(config: NodeConfig, *, client_id: str, request_timeout_ms: int) -> ClientConfig:
-    """For a client that is told the address of each request; ``bootstrap`` is where to begin without one.
+    """Client settings for requests to controllers; ``bootstrap`` serves requests without an address.
 
     Raises NodeStartError for credentials that can't log in.
     """
@@ -35,7 +35,7 @@ def controller_client_config(config: NodeConfig, *, client_id: str, request_time
         request_timeout_ms=request_timeout_ms,
         peers="other controllers",
     )
-    return ClientConfig([Address(each.host, each.port) for each in config.quorum_bootstrap_servers], values)
+    return ClientConfig([Address(server.host, server.port) for server in config.quorum_bootstrap_servers], values)
 
 
 def listener_client_values(
@@ -48,7 +48,7 @@ def listener_client_values(
     request_timeout_ms: int,
     peers: str,
 ) -> dict[str, object]:
-    """The client's side of one of our listeners: those who have the same one understand it."""
+    """Client settings that match one of this node's listeners, for peers with the same listener."""
     values = dict(client_config(_NO_PROPERTIES).values)
     for name in values:
         if name.startswith(("ssl.", "sasl.")) and name in BROKER_CONFIG_DEF:

@@ -21,19 +21,19 @@ _BY_THE_SYSTEM = -1
 
 
 def inter_broker_address(cluster: ClusterImage, broker_id: int, config: NodeConfig) -> Address | None:
-    """Where brokers reach this one; None for one that is not registered, or has no such listener."""
+    """The address of a broker for other brokers; None if it is not registered or lacks the listener."""
     broker = cluster.broker(broker_id)
     listener = None if broker is None else broker.listeners.get(config.inter_broker_listener_name)
     return None if listener is None else Address(listener.host, listener.port)
 
 
 def inter_broker_client_config(config: NodeConfig, *, client_id: str) -> ClientConfig:
-    """For a client that is told the address of each request.
+    """Client settings for requests between brokers; each request names its address.
 
     Raises NodeStartError for credentials that can't log in.
     """
     listener = config.inter_broker_listener_name
-    protocol = next(each.security_protocol for each in config.broker_listeners if each.listener == listener)
+    protocol = next(endpoint.security_protocol for endpoint in config.broker_listeners if endpoint.listener == listener)
     values = listener_client_values(
         config,
         listener,

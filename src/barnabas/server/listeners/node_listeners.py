@@ -37,7 +37,7 @@ class NodeListeners:
         self.dispatchers: list[RequestDispatcher] = []
 
     async def open(self, endpoint: Endpoint, dispatcher: RequestDispatcher, quotas: ConnectionQuotas) -> None:
-        """Claim the port; nobody is served yet. Raises OSError that names the endpoint."""
+        """Bind the port; connections are not served yet. Raises OSError that names the endpoint."""
         core, config = self._core, self._core.config
         security = listener_security(config, endpoint, credentials=core.credentials, clock=core.clock)
         listener = Listener(endpoint.listener, dispatcher, self._limits, security, quotas)
@@ -62,15 +62,15 @@ class NodeListeners:
             await listener.close()
 
     def serialize_principal(self, context: RequestContext) -> bytes:
-        """As the principal builder of the client's listener writes it. What that raises is the user's."""
+        """Serialize with the principal builder of the client's listener; its exceptions pass through."""
         security = self.by_name[context.listener_name].security
         builder = DefaultPrincipalBuilder() if security is None else security.principal_builder
         return builder.serialize(context.principal)
 
     def deserialize_principal(self, listener_name: str, data: bytes | None) -> Principal:
-        """A client's, in an envelope that came over the listener. Raises ValueError for whatever can't be read."""
+        """Read the client's principal in an envelope of the listener. Raises ValueError if unreadable."""
         if data is None:
-            raise ValueError("there is no principal")
+            raise ValueError("the envelope has no principal")
         security = self.by_name[listener_name].security
         builder = DefaultPrincipalBuilder() if security is None else security.principal_builder
         try:
@@ -84,8 +84,10 @@ class NodeListeners:
         return principal
 
     def advertised(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
-        """What others are told: an empty host is this machine's name, a port of 0 the one that the system chose."""
+        """The advertised endpoints: an empty host becomes this machine's name, port 0 the bound port."""
         return [
-            each._replace(host=each.host or socket.getfqdn(), port=each.port or self.by_name[each.listener].port)
-            for each in endpoints
+            endpoint._replace(
+                host=endpoint.host or socket.getfqdn(), port=endpoint.port or self.by_name[endpoint.listener].port
+            )
+            for endpoint in endpoints
         ]

@@ -1,4 +1,4 @@
-"""What each listener asks of those who connect: its protocol, its TLS, its SASL, and who builds the principal."""
+"""The security of each listener: its protocol, its TLS, its SASL, and its principal builder."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["ListenerSecurity", "listener_security"]
 
 
 class ListenerSecurity:
-    """How one listener finds out who is calling. Made once, when the node opens the listener.
+    """Identifies the callers of one listener. Created once, when the node opens the listener.
 
-    ``tls`` is there for SSL and SASL_SSL; it follows its files. ``sasl`` is there for SASL_PLAINTEXT and SASL_SSL: it
+    ``tls`` is set for SSL and SASL_SSL; it follows its files. ``sasl`` is set for SASL_PLAINTEXT and SASL_SSL: it
     makes the state machine of a new connection (see ``security.sasl``).
     """
 
@@ -55,7 +55,7 @@ class ListenerSecurity:
 def listener_security(
     config: NodeConfig, endpoint: Endpoint, *, credentials: CredentialStore, clock: Clock
 ) -> ListenerSecurity | None:
-    """None for a listener on which everybody is anonymous and nothing has to be decided (PLAINTEXT by default)."""
+    """None for a listener on which all clients are anonymous (PLAINTEXT with the default builder)."""
     protocol = endpoint.security_protocol
     uses_tls = protocol in ("SSL", "SASL_SSL")
     has_builder = listener_value(config, endpoint.listener, "principal.builder.class") != KAFKA_DEFAULT_BUILDER

@@ -1,1 +1,1 @@
-"""What follows a commit in the metadata log: publishers and snapshots."""
+"""Consumers of the committed metadata log: publishers and snapshots."""

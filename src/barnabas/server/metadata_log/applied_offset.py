@@ -1,4 +1,4 @@
-"""How far this node has applied the metadata log, for those who wait until it has come as far as they have heard of."""
+"""How far this node has applied the metadata log, for requests that wait until a given offset has been applied."""
 
 from __future__ import annotations
 

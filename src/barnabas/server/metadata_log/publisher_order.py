@@ -1,7 +1,7 @@
-"""Who is told of each new metadata image, and in which order: the same for nodes and for the simulator's.
+"""The order in which publishers receive a new metadata image: the same in nodes and in the simulator.
 
-The authorizer comes first: nobody sees a topic before the rules about it. A broker's log partitions come before the
-groups that are kept in them. Who says that an image is in force here comes last.
+The authorizer comes first: a topic is never visible before its ACLs. A broker's log partitions come before the
+groups that are kept in them. The publisher that announces an image as applied comes last.
 """
 
 from __future__ import annotations

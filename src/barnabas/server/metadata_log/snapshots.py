@@ -70,7 +70,7 @@ class MetadataSnapshots:
             self._timer.cancel()
 
     async def save(self, image: MetadataImage) -> OffsetAndEpoch | None:
-        """Write the image as a snapshot; None when there is one of that offset already."""
+        """Write the image as a snapshot; None when a snapshot of that offset exists."""
         driver = self._driver
         provenance = image.provenance
         snapshot_id = OffsetAndEpoch(provenance.last_contained_offset + 1, provenance.last_contained_epoch)
@@ -180,7 +180,7 @@ class SnapshotGenerator:
         self._since_ms = driver.clock.now_ms()
         self._running: asyncio.Task[OffsetAndEpoch | None] | None = None
         self._waiting: MetadataImage | None = None
-        """What was published while a snapshot was being written."""
+        """The newest image published while a snapshot was being written."""
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         if manifest.is_snapshot:

@@ -70,7 +70,7 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo(
             "barnabas_quota_throttled_requests",
             "counter",
-            "Answers that told a client over a quota to wait (Produce, Fetch, Request), and what could not be created "
+            "Answers that made a client over a quota wait (Produce, Fetch, Request), and what could not be created "
             "or deleted yet (ControllerMutation).",
             ("quota",),
         ),
@@ -240,7 +240,7 @@ METRICS: dict[str, MetricInfo] = {
         ),
     )
 }
-"""By name."""
+"""Metrics by name."""
 
 _FAMILIES = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily, "histogram": HistogramMetricFamily}
 
@@ -436,7 +436,7 @@ class NodeCollector(Collector):
         yield from families
 
     def _access_audit(self) -> Iterator[Metric]:
-        """Zeros where nothing is audited: what is watched for is there from the start."""
+        """Metrics of the access audit: zeros where nothing is audited, so that alarms find them."""
         service = self._node.audit
         decisions, events = _family("barnabas_access_audit_decisions"), _family("barnabas_access_audit_events")
         decisions.add_metric(("allowed",), 0 if service is None else service.audit.allowed_count)

@@ -1,4 +1,4 @@
-"""What a node tells of the partitions of the whole cluster, and of the elections that its controller decided."""
+"""Metrics of the partitions of the whole cluster, and of the elections that the controller decided."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Prometheus metrics, /healthz and /readyz over HTTP, when ``barnabas.metrics.listener`` names an address.
 
 Names are Kafka's made Prometheus-like. The numbers are plain counters kept where the work is done; they are read
-when somebody asks. The web server and the metrics library are loaded after the node is ready.
+when a scraper requests them. The web server and the metrics library are loaded after the node is ready.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a broker tells of its log directories."""
+"""Metrics of a broker's log directories."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LOG_DIR_METRICS = (
 
 def log_dir_values(replicas: ReplicaManager) -> Iterator[tuple[str, float]]:
     """A value for each of ``LOG_DIR_METRICS``. May run on another thread than what it reads."""
-    offline = [each for each in replicas.logs.directories.all if not each.is_online]
+    offline = [directory for directory in replicas.logs.directories.all if not directory.is_online]
     yield "kafka_log_log_manager_offline_log_directory_count", len(offline)
     partitions = list(replicas.partitions.values()) if offline else []
     yield "kafka_server_replica_manager_offline_replica_count", sum(map(replicas.is_offline, partitions))

@@ -1,4 +1,4 @@
-"""What a broker tells of its replicated partitions."""
+"""Metrics of a broker's replicated partitions."""
 
 from __future__ import annotations
 
@@ -60,12 +60,15 @@ REPLICATION_METRICS = (
 def replication_values(replicas: ReplicaManager, fetchers: ReplicaFetchers | None) -> Iterator[tuple[str, float]]:
     """A value for each of ``REPLICATION_METRICS``. May run on another thread than what it reads."""
     led = replicas.leader_replicas
-    every = [] if led is None else [each for each in list(led.all) if not each.is_over]
-    missing = [len(each.leadership.isr) - each.required_in_sync() for each in every]
-    yield f"{_REPLICAS}_under_replicated_partitions", sum(each.leadership.is_under_replicated for each in every)
-    yield f"{_REPLICAS}_under_min_isr_partition_count", sum(each < 0 for each in missing)
-    yield f"{_REPLICAS}_at_min_isr_partition_count", sum(each == 0 for each in missing)
-    yield f"{_REPLICAS}_reassigning_partitions", sum(each.leadership.is_reassigning for each in every)
+    every = [] if led is None else [partition for partition in list(led.all) if not partition.is_over]
+    missing = [len(partition.leadership.isr) - partition.required_in_sync() for partition in every]
+    yield (
+        f"{_REPLICAS}_under_replicated_partitions",
+        sum(partition.leadership.is_under_replicated for partition in every),
+    )
+    yield f"{_REPLICAS}_under_min_isr_partition_count", sum(count < 0 for count in missing)
+    yield f"{_REPLICAS}_at_min_isr_partition_count", sum(count == 0 for count in missing)
+    yield f"{_REPLICAS}_reassigning_partitions", sum(partition.leadership.is_reassigning for partition in every)
     yield f"{_REPLICAS}_isr_shrinks", 0 if led is None else led.stats.shrinks
     yield f"{_REPLICAS}_isr_expands", 0 if led is None else led.stats.expands
     yield f"{_REPLICAS}_failed_isr_updates", 0 if led is None else led.stats.failed_updates

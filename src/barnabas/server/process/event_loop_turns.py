@@ -1,7 +1,7 @@
 """How long the event loop is held up: by one of its turns, and by each kind of decision of the controller.
 
 While the loop is in a turn it reads no socket. So the longest turn is what every client may have to wait for, whatever
-else it asked for. The longest of the last one to two minutes counts: an operator who looks after an alarm still
+else it asked for. The longest of the last one to two minutes counts: an operator who reacts to an alarm still
 finds it.
 """
 

@@ -1,11 +1,11 @@
 """Keeps the pauses of Python's garbage collector short, however much metadata a node holds.
 
 A full collection looks at every object: 2 s with 200,000 topics, in which the node answers nothing. The metadata is
-made of values without cycles, which need no such look: they are freed when nothing refers to them. So what survives a
-full collection that took long is set aside (``gc.freeze``), and later collections look only at what came since. Garbage
+made of values without cycles, which need no collection: they are freed when nothing refers to them. So objects that
+survive a long full collection are set aside (``gc.freeze``), and later collections look only at newer objects. Garbage
 in cycles that was set aside stays. Therefore everything is looked at again when the process has grown by half: in
-memory, or in objects that are set aside. What its metadata has grown does not count: a cluster that grows to 200,000
-partitions is no reason to stand still for seconds, which would cost an active controller its leadership.
+memory, or in objects that are set aside. Growth of the metadata does not count: a cluster that grows to 200,000
+partitions must not pause for seconds, which would cost an active controller its leadership.
 
 Memory alone would not do. The interpreter and the C library keep what a look frees: the process does not shrink, and
 the next garbage fills it without growth, so that the bound would grow by half with each look. What the C library holds
@@ -48,7 +48,7 @@ _OF_AN_ACL: Final = Extent(280, 2)
 
 
 class BoundedPauses:
-    """To be installed once, when what the start has read is frozen. ``images`` gives those that the node holds."""
+    """Install once, after the objects of the start are frozen. ``images`` returns the node's images."""
 
     def __init__(self, images: Callable[[], Iterable[MetadataImage]]) -> None:
         self._images = images
@@ -116,11 +116,11 @@ class BoundedPauses:
 
 
 def least_extent_of(image: MetadataImage) -> Extent:
-    """What topics, partitions and rules take at least. So growth of another kind is never taken for theirs."""
+    """The least memory and objects that topics, partitions and ACLs take: other growth is never counted as theirs."""
     topics = image.topics
     counts = (len(topics), topics.partition_count(), len(image.acls.by_id))
     kinds = (_OF_A_TOPIC, _OF_A_PARTITION, _OF_AN_ACL)
-    return Extent(*(sum(map(mul, counts, each)) for each in zip(*kinds, strict=True)))
+    return Extent(*(sum(map(mul, counts, sizes)) for sizes in zip(*kinds, strict=True)))
 
 
 def _survivor_count() -> int:

@@ -15,7 +15,7 @@ _LEVELS = {"WARN": "WARNING"}
 
 
 class _OneLine(logging.Formatter):
-    """What a client sent can never begin a line of its own, nor act on a terminal."""
+    """Formats a record as one line: text from a client can't start a line or control a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
         message = printable(record.getMessage())
@@ -42,7 +42,7 @@ class _Json(logging.Formatter):
 
 
 class LoggingSettings(Protocol):
-    """Of a node, or of a worker of Connect."""
+    """Set up the logging of a node or of a Connect worker."""
 
     barnabas_log_format: str
     barnabas_log_level: str

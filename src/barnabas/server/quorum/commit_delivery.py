@@ -1,6 +1,6 @@
-"""Hands the committed log to those who follow it: each batch once, in order, from memory, disk or a snapshot.
+"""Hands the committed log to its listeners: each batch once, in order, from memory, disk or a snapshot.
 
-What is committed at once may be long: a controller that starts reads hundreds of thousands of records. It is handed on
+A commit may be long: a controller that starts reads hundreds of thousands of records. It is handed on
 in turns, between which the node answers others: a voter that falls silent for longer than the fetch time-out loses its
 followers. A small commit is handed on at once. That this node leads is announced when all that was committed before has
 been handed on; that it no longer leads is announced immediately.
@@ -35,7 +35,7 @@ class RaftListener(Protocol):
     def handle_commit(self, batches: Sequence[CommittedBatch]) -> Iterator[None] | None:
         """Batches that follow each other, the first right after what was handled before; control ones are empty.
 
-        What takes long is done in the steps of an iterator, and nothing else is handed on before its end.
+        Long work is returned as an iterator of steps; nothing else is handed on before its end.
         """
         ...
 
@@ -56,7 +56,7 @@ class _Subscription:
         self.next_offset = 0
         self.handled_offset = 0
         self.steps: Iterator[None] | None = None
-        """What the listener has begun to handle, up to ``next_offset``."""
+        """The steps that the listener has begun, up to ``next_offset``."""
         self.announced: LeaderAndEpoch | None = None
         self.leader: LeaderAndEpoch | None = None
 
@@ -93,7 +93,7 @@ class CommitDelivery:
     def deliver(self, committed: Iterable[AppendedBatch], high_watermark: int) -> None:
         """Begin to hand on everything up to the high watermark, of which ``committed`` is still in memory.
 
-        What is too much for one turn is left to ``advance``.
+        Work beyond one turn is left to ``advance``.
         """
         self._recent.extend(self._to_keep(committed))
         self._high_watermark = high_watermark
@@ -124,7 +124,7 @@ class CommitDelivery:
         subscription.listener.handle_leader_change(leader)
 
     def _to_keep(self, committed: Iterable[AppendedBatch]) -> Iterable[AppendedBatch]:
-        """What waits in memory is bounded; the log on disk has the rest."""
+        """The batches to keep in memory, which are bounded; the log on disk has the rest."""
         for batch in committed:
             if len(self._recent) >= _BATCHES_IN_MEMORY:
                 return
@@ -190,7 +190,7 @@ class CommitDelivery:
         return latest
 
     def _read(self, batch: BatchView | AppendedBatch) -> Generator[None, None, CommittedBatch]:
-        """What this node appended as leader has its records as objects; what it fetched is read from its bytes.
+        """Records that this node appended as leader are objects; fetched ones are decoded from bytes.
 
         A batch of more records than a turn hands on is read in steps.
         """

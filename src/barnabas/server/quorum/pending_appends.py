@@ -1,4 +1,4 @@
-"""Those who wait for what they have appended to the metadata log."""
+"""Appends to the metadata log that wait for their commit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PendingAppend:
 
 
 class PendingAppends:
-    """In the order of the log."""
+    """Appends that are not committed yet, in the order of the log."""
 
     def __init__(self) -> None:
         self._waiting: deque[PendingAppend] = deque()
@@ -52,4 +52,4 @@ class PendingAppends:
         for pending in waiting:
             if not pending.committed.done():
                 pending.committed.set_exception(error)
-                pending.committed.exception()  # Nobody may wait any more; that is no warning.
+                pending.committed.exception()  # The caller may have stopped waiting; this prevents asyncio's warning.

@@ -82,26 +82,26 @@ class RaftChannel:
             log.debug("%s can't be sent to %s: %s", type(request.body).__name__, address, error)
             return RequestFailed(request.correlation_id, request.destination_id, is_unsupported_version=True)
         except ClientError as error:
-            self._tell(address, error)
+            self._log_problem(address, error)
             return RequestFailed(request.correlation_id, request.destination_id, is_refused=_is_refused(error))
         if getattr(response, "error_code", 0) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-            self._tell(address, AuthenticationFailed(_NO_RIGHT))
+            self._log_problem(address, AuthenticationFailed(_NO_RIGHT))
         elif address in self._unreachable:
             self._unreachable.discard(address)
             log.info("the controller at %s answers again", address)
         return RaftResponse(request.correlation_id, request.destination_id, response)
 
-    def _tell(self, address: Address, error: ClientError) -> None:
-        """Once for each time that a controller goes away."""
+    def _log_problem(self, address: Address, error: ClientError) -> None:
+        """Log that a controller became unreachable; repetitions are not logged."""
         if address in self._unreachable:
             return
         self._unreachable.add(address)
         level = logging.ERROR if isinstance(error, AuthenticationFailed) else logging.INFO
-        log.log(level, "the controller at %s can't be asked: %s", address, error)
+        log.log(level, "the controller at %s can't be reached: %s", address, error)
 
 
 def _is_refused(error: ClientError) -> bool:
-    """Whether nobody listens there, at none of the addresses that a name has."""
+    """Whether every address of the name refused the connection."""
     cause = error.__cause__
     if isinstance(cause, ConnectionRefusedError):
         return True

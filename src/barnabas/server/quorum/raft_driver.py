@@ -4,7 +4,7 @@ Everything happens on the event loop except fsync, which a thread does; while on
 gathers for the next, so that many callers share a flush. A ``Ready`` that holds an election is written to disk by that
 thread before anything later is handled: nothing may leave this process before its vote or its epoch is durable.
 
-A listener hears of everything in one order: committed batches, in the order of the log and each once; a snapshot in
+A listener receives all events in one order: committed batches, in the order of the log and each once; a snapshot in
 place of the batches that are no longer in the log; that this node leads only after the last batch that was committed
 before; that it no longer leads at once.
 
@@ -79,7 +79,7 @@ class RaftDriver:
     ) -> None:
         """Opens and recovers the log; nothing runs before ``start``.
 
-        Raises StorageError when the log can't be used, or belongs to a quorum that needs ``send`` and there is none.
+        Raises StorageError when the log can't be used, or belongs to a quorum that needs ``send`` and none was given.
         """
         self.config = config
         self.log_config = log_config
@@ -112,7 +112,7 @@ class RaftDriver:
         self._is_processing = False
         self._fault: BaseException | None = None
         self._is_closed = False
-        self._told = ""
+        self._logged_warning = ""
         self._idle = asyncio.Event()
         self._has_left = asyncio.Event()
 
@@ -137,11 +137,11 @@ class RaftDriver:
         return self.node.next_offset
 
     def describe_quorum(self, request: DescribeQuorumRequest, version: int) -> DescribeQuorumResponse:
-        """What this replica knows of the quorum; a replica that does not lead says so in the answer."""
+        """Describe the quorum as this replica knows it; the answer says if it does not lead."""
         return self.node.describe_quorum(request, version, self.clock.now_ms())
 
     async def read_index(self) -> int:
-        """An offset: what was committed when this is called lies before it. Waits for as long as nobody can tell."""
+        """An offset after all records committed at the time of the call. Waits until it is known."""
         if self.node.is_only_voter:
             return self.high_watermark or 0
         return await self._read_indexes.ask(led_epoch=self._led_epoch, end_offset=self.next_offset)
@@ -197,7 +197,7 @@ class RaftDriver:
         self._enqueue(self.node.resign(epoch, self.clock.now_ms()))
 
     async def leave(self, timeout_s: float) -> None:
-        """Give up leading and tell the other voters, so that none of them has to wait for its fetch timeout."""
+        """Give up leading and notify the other voters, so that none of them waits for its fetch timeout."""
         if self._fault is not None or self._is_closed or not self.node.leads_others:
             return
         self._has_left.clear()
@@ -219,8 +219,8 @@ class RaftDriver:
     # --- messages of other replicas, for a driver that has a way to send its own
 
     def handle_request(self, body: Message, version: int) -> asyncio.Future[Message]:
-        """The answer, when there is one: a fetch waits. What is against the protocol raises DecodeError or
-        InvariantViolated from the future; the connection that it came by is then to be closed."""
+        """The answer; a fetch may wait for it. A request that violates the protocol raises DecodeError or
+        InvariantViolated from the future; the caller then closes its connection."""
         exchange = self._exchange_or_raise()
         request, answer = exchange.expect(body, version)
         try:
@@ -230,26 +230,26 @@ class RaftDriver:
         return answer
 
     def handle_outcome(self, outcome: RaftResponse | RequestFailed) -> None:
-        """What became of a request that was handed to ``send``; after the end nobody wants to know."""
+        """Handle the outcome of a request that was handed to ``send``; ignored after the end."""
         if self._is_closed or self._fault is not None:
             return
         now_ms = self.clock.now_ms()
         try:
             ready = self.node.receive(outcome, now_ms)
         except (DecodeError, InvariantViolated) as error:
-            self._tell_once("the answer of replica %d is against the protocol: %s", outcome.source_id, error)
+            self._warn_once("the answer of replica %d is against the protocol: %s", outcome.source_id, error)
             ready = self.node.receive(RequestFailed(outcome.correlation_id, outcome.source_id), now_ms)
         self._enqueue(ready)
         self._read_indexes.fetch_ended(
             outcome.correlation_id, outcome.body if isinstance(outcome, RaftResponse) else None
         )
 
-    def _tell_once(self, text: str, *arguments: object) -> None:
-        """Not again before something else is told: what is wrong is tried again many times in a second."""
-        told = text % arguments
-        if told != self._told:
-            self._told = told
-            log.warning("%s", told)
+    def _warn_once(self, text: str, *arguments: object) -> None:
+        """Log a warning unless it repeats the last one: failing work is retried many times a second."""
+        message = text % arguments
+        if message != self._logged_warning:
+            self._logged_warning = message
+            log.warning("%s", message)
 
     def _exchange_or_raise(self) -> RaftExchange:
         if self._send is None or self._is_closed or self._fault is not None:
@@ -445,7 +445,7 @@ class RaftDriver:
             self._timer = asyncio.get_running_loop().call_later(max(wait_ms, 0) / 1000, self._tick)
 
     def notice_time(self) -> None:
-        """Before a request is answered as leader: a process that stood still reads its sockets before its timers run.
+        """Update the time before answering as leader: a process that stood still reads sockets before timers run.
 
         Then others may lead by now, and this replica must resign before it answers.
         """
@@ -473,7 +473,7 @@ class RaftDriver:
 
 
 def _kept_by(ready: Ready, end_offset: int) -> int:
-    """How much of a log that ends there is still the same when this has been carried out."""
+    """The offset up to which a log that ends at ``end_offset`` is unchanged by ``ready``."""
     if ready.truncate_to is not None:
         end_offset = min(end_offset, ready.truncate_to)
     if ready.restart_at is not None:
@@ -482,7 +482,7 @@ def _kept_by(ready: Ready, end_offset: int) -> int:
 
 
 def _exchange_of(metadata_log: MetadataLog, on_damage: Callable[[DamagedLogError], None]) -> RaftExchange:
-    """Imported for those who have somebody to talk to."""
+    """Create the exchange; its module is imported only where the quorum has other voters."""
     from barnabas.server.quorum.raft_exchange import RaftExchange
 
     return RaftExchange(metadata_log, on_damage)

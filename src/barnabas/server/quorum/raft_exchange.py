@@ -62,7 +62,7 @@ class RaftExchange:
         future.set_result(body)
 
     def _records(self, fill: LogSlice) -> bytes | memoryview:
-        """What the fetch is answered with: nothing when it has rotted, so that the next fetch is sent to a snapshot."""
+        """The records of a fetch answer: none when they are corrupt, so that the next fetch loads a snapshot."""
         try:
             return self._log.read(fill.start_offset, fill.max_bytes)
         except DamagedLogError as error:
@@ -80,7 +80,7 @@ class RaftExchange:
     # --- a snapshot that is fetched
 
     def write_chunk(self, snapshot_id: OffsetAndEpoch, position: int, data: bytes | memoryview) -> None:
-        """Chunks come in order; one at position 0 starts anew, whatever was there before."""
+        """Chunks come in order; one at position 0 starts anew, and discards earlier chunks."""
         if position == 0:
             if self._fetching is not None:
                 self._fetching.abandon()
@@ -89,7 +89,7 @@ class RaftExchange:
             self._fetching.append(data)
 
     def take_fetched(self) -> Callable[[], FetchedSnapshot]:
-        """What a thread does with the snapshot whose last chunk has been written: make it durable and read its control
+        """The work for a thread after the last chunk of a snapshot: make it durable and read its control
         records. From now on neither ``close`` nor the first chunk of another snapshot touches it."""
         writer, self._fetching = self._fetching, None
         if writer is None:

@@ -1,4 +1,4 @@
-"""What a replica of the metadata log knows when its process starts: what its files say, and what they lost.
+"""Recovers the state of a metadata log replica when its process starts: from its files, and from what they lost.
 
 A damaged log stops a node that is alone: no other node has the records, and only its operator can decide to go on
 without them. A node with peers sets the damaged part aside and fetches the records from the leader. If it may be a
@@ -199,7 +199,7 @@ def read_election(
     if problem is not None and (is_alone or not is_voter):
         log.warning("%s; this node goes on in epoch %d", problem, metadata_log.last_epoch)
     elif problem is not None:
-        log.error("%s. This node does not vote until every other voter has told its epoch", problem)
+        log.error("%s. This node does not vote until every other voter has reported its epoch", problem)
         promises.add(LostPromises(metadata_log.end_offset, forgot_votes=True, reason=problem))
     if is_unreadable:
         log.error("%s: the unreadable file is kept as %s", file.path, move_aside(file.path))
@@ -211,13 +211,13 @@ def read_election(
             promises.path,
             lost.reason,
             lost.end_offset,
-            ", and every other voter has told its epoch" if lost.forgot_votes else "",
+            ", and every other voter has reported its epoch" if lost.forgot_votes else "",
         )
     return stored, lost
 
 
 def _stored_election(file: QuorumStateFile, last_epoch: int) -> tuple[ElectionState | None, str | None, bool]:
-    """What the file says, why that cannot be all, and whether the file is unreadable."""
+    """The stored state, the reason why it can't be complete, and whether the file is unreadable."""
     try:
         stored = file.read()
     except CorruptFileError as error:

@@ -1,6 +1,6 @@
 """Up to where the metadata log has to be applied here to show all that was committed at some moment: read indexes.
 
-A replica that follows takes the high watermark that the leader tells in the answer to a Fetch that was sent after that
+A replica that follows takes the high watermark from the answer to a Fetch that was sent after that
 moment. The leader itself waits until a record is committed that it appended after that moment: a majority has
 acknowledged it as their leader by then. (NoOp records come twice a second.)
 """
@@ -19,7 +19,7 @@ __all__ = ["ReadIndexes"]
 class _Question(NamedTuple):
     number: int
     led_epoch: int | None
-    """In which this replica led when it was asked."""
+    """The epoch in which this replica led when the question came."""
     end_offset: int
     future: asyncio.Future[int]
 
@@ -42,16 +42,18 @@ class ReadIndexes:
             self._fetches[correlation_id] = self._newest
 
     def fetch_ended(self, correlation_id: int, answer: Message | None) -> None:
-        """``answer`` is None where none came."""
+        """Handle the end of a fetch; ``answer`` is None where it failed."""
         number = self._fetches.pop(correlation_id, None)
-        told = None if number is None else _high_watermark(answer)
-        if number is not None and told is not None:
-            self._answer([each for each in self._questions if each.number <= number], told)
+        reported = None if number is None else _high_watermark(answer)
+        if number is not None and reported is not None:
+            self._answer([question for question in self._questions if question.number <= number], reported)
 
     def committed(self, high_watermark: int, led_epoch: int | None) -> None:
         if self._questions and led_epoch is not None:
             sure = [
-                each for each in self._questions if each.led_epoch == led_epoch and each.end_offset < high_watermark
+                question
+                for question in self._questions
+                if question.led_epoch == led_epoch and question.end_offset < high_watermark
             ]
             self._answer(sure, high_watermark)
 
@@ -63,7 +65,7 @@ class ReadIndexes:
 
 
 def _high_watermark(answer: Message | None) -> int | None:
-    """What a leader tells; None where it is none, or does not know it yet."""
+    """The high watermark in a leader's answer; None if the replica does not lead or does not know it yet."""
     from barnabas.protocol.messages.fetch import FetchResponse  # The only voter never fetches.
 
     if not isinstance(answer, FetchResponse) or answer.error_code:

@@ -1,1 +1,1 @@
-"""What ``barnabas storage`` does to a node's directories."""
+"""The work of ``barnabas storage`` on a node's directories."""

@@ -62,7 +62,7 @@ def decrypt_configs(config: NodeConfig, *, now_ms: int, write_line: Callable[[st
 
 
 def _check_alone(config: NodeConfig, image: MetadataImage) -> None:
-    """What one voter appends to its own log, the others of its quorum would not have."""
+    """Raise FormatError unless the controller is alone: other voters would lack its appends."""
     if len(config.quorum_voters) > 1 or len(image.cluster.controllers) > 1:
         raise FormatError("this node is not the only controller of its cluster: its log can't be changed alone")
 

@@ -1,4 +1,4 @@
-"""What ``barnabas storage format`` and ``info`` do: make log directories a node's own, and say what is in them.
+"""``barnabas storage format`` and ``info``: assign log directories to a node, and describe their contents.
 
 Formatting writes ``meta.properties`` last, so that a directory that was left half formatted counts as empty and is
 formatted again. The texts are those of Kafka's tool: scripts read them.
@@ -127,9 +127,9 @@ def describe_storage(config: NodeConfig, *, write_line: Callable[[str], None]) -
     return not problems
 
 
-def _write_section(write_line: Callable[[str], None], one: str, many: str, lines: Sequence[str]) -> None:
+def _write_section(write_line: Callable[[str], None], singular: str, plural: str, lines: Sequence[str]) -> None:
     if lines:
-        write_line(one if len(lines) == 1 else many)
+        write_line(singular if len(lines) == 1 else plural)
         for line in lines:
             write_line(f"  {line}")
         write_line("")
@@ -151,7 +151,7 @@ class _Formatter:
         self._cluster_id = cluster_id
         self._records = records
         self._controllers = controllers
-        self._own = next((each for each in controllers if each.node_id == config.node_id), None)
+        self._own = next((controller for controller in controllers if controller.node_id == config.node_id), None)
         self._kraft_version = kraft_version
         self._empty = ensemble.empty_log_dirs
         self._taken = {found.directory_id for found in ensemble.log_dirs.values() if found.directory_id is not None}
@@ -192,7 +192,7 @@ class _Formatter:
         return directory_id
 
     def _write_voters(self, directory: str) -> None:
-        """The 0-0 checkpoint: the voters, before there is a log."""
+        """Write the 0-0 checkpoint: the voters, before the log exists."""
         log_directory = f"{directory}/{METADATA_LOG_DIRECTORY}"
         os.makedirs(log_directory, DIRECTORY_MODE, exist_ok=True)
         writer = SnapshotWriter(
@@ -264,7 +264,7 @@ def _check_quorum_flags(
 
 
 def _kraft_version(levels: dict[str, int], *, is_dynamic: bool, has_voters: bool) -> int:
-    """The level of kraft.version, which the flags decide; it is no bootstrap record."""
+    """The level of kraft.version, which the flags decide; it is not a bootstrap record."""
     asked = levels.pop(KRAFT_VERSION, None)
     if is_dynamic and asked == 0 and not has_voters:
         raise FormatError(
@@ -299,7 +299,7 @@ def _verified_ensemble(config: NodeConfig, cluster_id: str, *, ignore_formatted:
 
 
 def _describe_records(records: Sequence[ApiMessageAndVersion]) -> str:
-    """As Kafka's tool shows them, except that the keys of credentials stay out of terminals and logs."""
+    """Records as Kafka's tool prints them, without the keys of credentials."""
     level = int(metadata_version_of([record.message for record in records]))
     shown = ", ".join(f"ApiMessageAndVersion({_describe(record.message)} at version 0)" for record in records)
     return f"BootstrapMetadata(records=[{shown}], metadataVersionLevel={level}, source=format command)"
@@ -327,5 +327,5 @@ def _now_ms() -> int:
 
 
 def _date() -> str:
-    """As Java's Properties dates its files."""
+    """The date line of a file written by Java's Properties."""
     return time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime())

@@ -1,4 +1,4 @@
-"""One leader's partitions over its two lanes: who is asked when, without sockets."""
+"""One leader's partitions over its two connections: which requests are sent when, without sockets."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_a_leader_that_is_too_old_is_said_to_be(caplog: pytest.LogCaptureFixture
         assert world.leader.connections[0].asked == []
 
     tell(story)
-    assert "too old to be copied from" in caplog.text
+    assert "too old to copy from" in caplog.text
 
 
 def test_what_newcomers_lost_stays_lost_in_that_epoch() -> None:

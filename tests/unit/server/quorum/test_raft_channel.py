@@ -120,6 +120,6 @@ def test_a_controller_that_goes_away_and_comes_back_is_told_of_once_each(caplog:
     with caplog.at_level(logging.INFO):
         outcomes(gone, gone, gone, VoteResponse, VoteResponse)
     assert [record.message for record in caplog.records if record.name.endswith("raft_channel")] == [
-        "the controller at host2:9093 can't be asked: gone",
+        "the controller at host2:9093 can't be reached: gone",
         "the controller at host2:9093 answers again",
     ]
