@@ -1,4 +1,4 @@
-"""How an API module says what it serves: its key, its versions and the access that it needs.
+"""Declares what an API module serves: its key, its versions and the access that it needs.
 
 ::
 
@@ -53,9 +53,9 @@ class AclRule(NamedTuple):
 
 
 class Access:
-    """The one point where a request's access is decided, and told to the audit. Made anew for each request.
+    """Decides a request's access and reports decisions to the audit. Created for each request.
 
-    ``log_if_denied`` and ``log_if_allowed`` are False where a question only filters or is a first try: then nobody
+    ``log_if_denied`` and ``log_if_allowed`` are False where a question only filters or is a first try: then no client
     attempted anything (acl-matrix: logging flags). ``references`` is how often the request names the resource; a
     handler asks once per resource, not once per partition.
     """
@@ -134,7 +134,7 @@ class Access:
     ) -> Sequence[str]:
         """Those of ``names`` that are allowed, in their order; ``names`` itself when all are.
 
-        Single names are not told to the audit. A listing that somebody asked for is, as one access to any of them.
+        Single names are not reported to the audit. A requested listing is, as one access to any of them.
         """
         if (resource_type, operation) not in self._rules:
             raise self._undeclared(operation)
@@ -144,7 +144,7 @@ class Access:
         return allowed
 
     def listed(self, resource_type: ResourceType, operation: AclOperation, count: int) -> None:
-        """Tell the audit of a listing that was authorized in pieces, as of one access to any of ``count`` names."""
+        """Report a listing that was authorized in pieces to the audit, as one access to any of ``count`` names."""
         if count:
             self._audit_of_all(resource_type, operation, allowed=True, references=count)
 
@@ -158,7 +158,7 @@ class Access:
             )
 
     def denial(self, operation: AclOperation, resource_type: ResourceType, name: str) -> str:
-        """What the caller may read: ``User:billing lacks WRITE on Topic:orders``."""
+        """The message for the caller: ``User:billing lacks WRITE on Topic:orders``."""
         return denial_text(self.context, operation, resource_type, name)
 
     def denied(self, operation: AclOperation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> ApiException:

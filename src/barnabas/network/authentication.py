@@ -1,9 +1,9 @@
-"""SASL on a connection: hands frames to the authenticator until somebody is logged in, and watches the session after.
+"""SASL on a connection: hands frames to the authenticator until the client has logged in, then watches the session.
 
 - Until then a token may have ``sasl.server.max.receive.size`` bytes and other frames
   ``barnabas.request.max.bytes.before.login``, and there is a deadline for all of it together.
-- A failure is answered only after ``connection.failed.authentication.delay.ms``, and then the connection closes: who
-  guesses passwords waits. Meanwhile nothing more is read, and nothing else on the node waits.
+- A failure is answered only after ``connection.failed.authentication.delay.ms``, and then the connection closes:
+  guessing passwords is slow. Meanwhile nothing more is read, and nothing else on the node waits.
 - A session that has expired ends with the next request that is not a re-authentication (KIP-368).
 
 Failures are counted by mechanism; the listener says some of them in the log (``network.refusal_log``).
@@ -40,7 +40,7 @@ _HANDSHAKE_KEY = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")
 
 
 class ConnectionSecurity(Protocol):
-    """What a listener asks of its connections (``server.listeners.security`` has it)."""
+    """The security requirements of a listener (implemented in ``server.listeners.security``)."""
 
     protocol: str
     principal_builder: PrincipalBuilder
@@ -87,7 +87,7 @@ class Authentication:
 
     @property
     def is_pending(self) -> bool:
-        """True while nobody is logged in."""
+        """True until the client has logged in."""
         return self._connection.mechanism is None
 
     def process(self, connection: Connection, frame: bytearray) -> Answer | Awaitable[Answer]:

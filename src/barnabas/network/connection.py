@@ -5,7 +5,7 @@ the next ones stay queued and the socket is not read. Handlers run inline; only 
 a task. A client that does not read its answers is not read either, and what it did not read yet of a large answer
 stays where it is (in a mapped segment) instead of being copied for it.
 
-On a listener with SASL the frames go to ``network.authentication`` first; nothing is served before it says who calls.
+On a listener with SASL the frames go to ``network.authentication`` first; nothing is served before authentication.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 _SIZE = Struct(">i")
 _QUEUED_FRAMES_MAX = 8
 _QUEUED_BYTES_MAX = 1024 * 1024
-"""Of frames that wait while a request is answered: no more is read behind them."""
+"""Frames that may wait while a request is answered; reading stops at this limit."""
 _WRITE_BUFFER_HIGH = 4 * 1024 * 1024
 _WRITE_BUFFER_BEFORE_LOGIN = 64 * 1024
 _GOODBYE_S = 5.0
@@ -54,14 +54,14 @@ class RequestProcessor(Protocol):
 
 
 class ConnectionOwner(Protocol):
-    """Who accepted the connection; told when it opens and ends."""
+    """The owner of a connection, which is notified when it opens and ends."""
 
     name: str
     request_limits: RequestLimits
     loop_share: LoopShare
     processor: RequestProcessor
     security: ConnectionSecurity | None
-    """None where everybody is anonymous."""
+    """None where all clients are anonymous."""
 
     def opened(self, connection: Connection) -> bool:
         """False refuses the connection."""
@@ -70,11 +70,11 @@ class ConnectionOwner(Protocol):
     def closed(self, connection: Connection) -> None: ...
 
     def login_failed(self, connection: Connection, reason: str) -> None:
-        """Told of a failed SASL login. ``reason`` has no secret in it, nor whether the user exists."""
+        """Called for a failed SASL login. ``reason`` reveals no secret, and not whether the user exists."""
         ...
 
     def broke_protocol(self, connection: Connection, reason: str) -> None:
-        """Told why a connection closes that sent what can't be answered."""
+        """Called when a connection closes because a request of it can't be answered."""
         ...
 
 
@@ -245,7 +245,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reader.set_limits(self._owner.request_limits.raw_tokens(bytes_max))
 
     def authenticated(self, principal: Principal, mechanism: str, *, is_for_good: bool) -> None:
-        """From now on the connection speaks for ``principal``; for good, if its requests need no further look."""
+        """Set the principal of the connection; ``is_for_good`` ends the inspection of its requests."""
         self.principal = principal
         self.mechanism = mechanism
         self._caller = principal
@@ -259,7 +259,7 @@ class Connection(asyncio.BufferedProtocol):
     def end_after(self, delay_s: float, answer: bytes | None) -> None:
         """Read no more; after the delay send the answer, if there is one, and close.
 
-        Who doesn't take the answer within some seconds is cut off: a polite close waits for the peer.
+        A client that does not read the answer within some seconds is cut off: a graceful close waits for the peer.
         """
         if self._resting is not None:
             self._resting.cancel()
@@ -419,7 +419,7 @@ class Connection(asyncio.BufferedProtocol):
         self._write_unsent()
 
     def _write_unsent(self) -> None:
-        """As much as the transport takes; it goes on when the client has read."""
+        """Write as much as the transport accepts; the rest follows when the client has read."""
         unsent, transport = self._unsent, self._transport
         while unsent and not self._writing_paused and transport is not None:
             part = unsent.popleft()

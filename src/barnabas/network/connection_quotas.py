@@ -1,10 +1,10 @@
-"""How many connections there may be, and how fast new ones come: of all listeners together, of one, of one address.
+"""Limits connections and the rate of new ones: of all listeners together, of one listener, of one address.
 
-As in Kafka (KIP-402, KIP-612): who is beyond ``max.connections.per.ip`` is closed at once; who comes too fast from one
-address is closed after a while, so that coming again is not faster. When ``max.connections`` are open, or all of them
-together come faster than ``max.connection.creation.rate``, those who come wait: Kafka leaves them in the system's
-queue, here they are accepted and not read. The listener between brokers does not wait for the connections of others:
-when it needs one, the connection of another listener that was idle for longest is closed.
+As in Kafka (KIP-402, KIP-612): a connection beyond ``max.connections.per.ip`` is closed at once; one that exceeds the
+rate of its address is closed after a delay, so that reconnecting is not faster. When ``max.connections`` are open, or
+all of them together come faster than ``max.connection.creation.rate``, new connections wait: Kafka leaves them in the
+system's queue, here they are accepted and not read. The listener between brokers does not wait for the connections of
+others: when it needs one, the connection of another listener that was idle for longest is closed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _NO_CAPS = ListenerCaps()
 
 
 class ConnectionQuotas:
-    """Of listeners that share their limits: those of a broker, or those of a controller."""
+    """Connection limits shared by listeners: those of a broker, or those of a controller."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class ConnectionQuotas:
     # --- limits, also while running
 
     def follow(self, caps: ConnectionCaps) -> None:
-        """Other limits from now on. Who is connected stays; who waits and now may, goes on."""
+        """Apply new limits. Open connections stay; waiting connections that are now allowed go on."""
         self._caps = caps
         self._let_in(len(self._waiting))
 
@@ -130,9 +130,9 @@ class ConnectionQuotas:
         return len(self._waiting)
 
     def _let_in(self, count: int) -> None:
-        """So many at most, who waited longest first."""
+        """Admit at most ``count`` waiting connections, the longest waiting first."""
         while count > 0:
-            first = next((each for each, listener in self._waiting.items() if self._has_slot(listener)), None)
+            first = next((waiter for waiter, listener in self._waiting.items() if self._has_slot(listener)), None)
             if first is None:
                 return
             listener = self._waiting.pop(first)
@@ -156,9 +156,9 @@ class ConnectionQuotas:
     def _close_excess(self, listener: str) -> None:
         if not self._is_protected(listener) or self._open_count <= self._caps.connections_max:
             return
-        others = [each for name, found in self._open.items() if name != listener for each in found]
+        others = [connection for name, found in self._open.items() if name != listener for connection in found]
         if others:
-            min(others, key=lambda each: each.last_active).close()
+            min(others, key=lambda connection: connection.last_active).close()
 
     # --- rates
 

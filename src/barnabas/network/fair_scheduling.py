@@ -1,8 +1,8 @@
-"""Work that takes long, shared fairly between those who cause it: an owner with much of it waits for itself.
+"""Shares long work fairly between its owners: an owner with much work waits for its own work.
 
 ``FairThreads`` is for work that needs nothing of the loop (decoding, checking batches), ``FairTurns`` for what has to
 happen on the loop: one at a time, and after each a pause in proportion, so that short requests of others always find
-room. Both serve owners in turn. What was cancelled meanwhile, because its client has gone, is never begun.
+room. Both serve owners in turn. Work that was cancelled before its turn, because its client disconnected, never begins.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["FairQueue", "FairThreads", "FairTurns", "Turn", "pause_after"]
 T = TypeVar("T")
 
 _ANSWERS = (ApiException, DecodeError)
-"""What work raises to refuse a client; everything else is a fault, and its traceback goes to the log."""
+"""Errors by which work refuses a client; any other is a fault whose traceback is logged."""
 _PAUSE_RATIO = 2.0
 """Long requests take at most a third of the loop's time."""
 _PAUSE_S_MAX = 0.5
@@ -76,7 +76,7 @@ class FairThreads:
         self._executor: Executor | None = None
 
     async def run(self, owner: Hashable, work: Callable[[], T]) -> T:
-        """What ``work`` returns or raises."""
+        """Run ``work`` on a thread in its owner's turn; return or raise its outcome."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[object] = loop.create_future()
         self._waiting.put(owner, (done, work))
@@ -84,7 +84,7 @@ class FairThreads:
         try:
             return await done  # type: ignore[return-value]
         finally:
-            del done, work  # What was raised knows this frame: nothing large may wait for the garbage collector.
+            del done, work  # An exception refers to this frame: no large object may wait for the collector.
 
     def close(self) -> None:
         """End the threads; work that has not begun is dropped."""
@@ -131,7 +131,7 @@ class Turn:
         self._turns = turns
         self._owner = owner
         self.busy_s = 0.0
-        """How long it held the loop: to be added up by who takes the turn."""
+        """Add the time for which the turn held the loop."""
 
     async def __aenter__(self) -> Turn:
         await self._turns.enter(self._owner)

@@ -56,7 +56,7 @@ class FrameLimits:
         self.checked_above = min(sizes)
         self.largest = max(sizes)
         self.smallest = smallest
-        """In bytes. A read of 128 KB has 32,000 empty frames: the first of them ends the connection."""
+        """The smallest frame in bytes: a read of 128 KB could hold 32,000 empty frames."""
 
     def check(self, size: int, api_key: int) -> None:
         """Raises InvalidFrameSize."""
@@ -65,7 +65,7 @@ class FrameLimits:
             raise InvalidFrameSize(size, maximum, setting, api_key, minimum=self.smallest)
 
     def check_any(self, size: int) -> None:
-        """For a frame of which nothing is known yet but its size. Raises InvalidFrameSize."""
+        """Check a frame of which only the size is known yet. Raises InvalidFrameSize."""
         if not self.smallest <= size <= self.largest:
             maximum, setting = max(self._others, *self._by_api.values()) if self._by_api else self._others
             raise InvalidFrameSize(size, maximum, setting, minimum=self.smallest)

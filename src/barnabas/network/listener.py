@@ -106,7 +106,7 @@ class Listener:
             raise RuntimeError("bind() comes before start()")
         await self._server.start_serving()
         for served in self._server.sockets:
-            # What asyncio takes for the length of the queue is also how many it accepts before anything else runs.
+            # asyncio uses the queue length also as the number of connections to accept in one go.
             with socket.socket(fileno=os.dup(served.fileno())) as same:
                 same.listen(self._queue_length)
         self._schedule_sweep()
@@ -160,10 +160,10 @@ class Listener:
         if self._quotas is not None:
             self._quotas.closed(self.name, connection)
 
-    # --- who is calling
+    # --- authentication
 
     def handshake_done(self, connection: Connection, peer_certificate_der: bytes | None) -> str | None:
-        """Part of TlsOwner: with SSL the certificate (or none) says who it is, with SASL_SSL that comes next."""
+        """Part of TlsOwner: with SSL the certificate (or none) identifies the client; with SASL_SSL, SASL does."""
         connection.peer_certificate_der = peer_certificate_der
         if self.security is None or self.security.protocol != "SSL":
             return None
@@ -199,7 +199,7 @@ class Listener:
         return reason is None
 
     def _authenticate(self, connection: Connection) -> str | None:
-        """Give the connection its principal, or say why nobody may be that."""
+        """Set the connection's principal; return the reason if the principal builder refuses."""
         if self.security is None:
             return None
         context = AuthenticationContext(

@@ -18,7 +18,7 @@ _THREADS = 2
 
 
 def work_owner(context: RequestContext) -> Hashable:
-    """Who shares with others: a principal, or the host of a client that has not said who it is."""
+    """The owner of a request's work: its principal, or the host of an anonymous client."""
     return context.client_host if context.principal == ANONYMOUS else context.principal
 
 

@@ -1,7 +1,7 @@
-"""How the loop's time is shared between connections that always have another request.
+"""Shares the loop's time between connections that always have another request.
 
-A caller has a few milliseconds in each short window at once, which is more than well-behaved clients need. What it
-sends beyond that waits in a rotation: one connection at a time has a turn of a millisecond, callers alternate, and
+A caller has a few milliseconds in each short window at once, which is more than well-behaved clients need. Requests
+beyond that wait in a rotation: one connection at a time has a turn of a millisecond, callers alternate, and
 everything else that is ready runs between two turns. So a flood over many connections delays others by what is left of
 one turn, not by one for each connection.
 """
@@ -39,7 +39,7 @@ class Waiting(Protocol):
 
 
 class Account:
-    """What one caller has used of the current window."""
+    """The time that one caller has used of the current window."""
 
     __slots__ = ("_ends_at", "_used_s")
 
@@ -59,7 +59,7 @@ class Account:
 
 
 class LoopShare:
-    """Of one loop: the accounts of its callers, and the rotation."""
+    """The share of one loop: the accounts of its callers, and the rotation."""
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
         """``call_soon`` is that of the running loop unless another is given."""

@@ -1,8 +1,8 @@
-"""Holds the requests that come before the authorizer can answer for everybody.
+"""Holds requests until the authorizer can decide for all principals.
 
-A listener that opens early (``early.start.listeners``) has this in front of its dispatcher while the metadata log is
-being read: who can be answered already (super users) is; every other request waits, and with it those behind it on the
-same connection. What waits too long gets an error to retry. Nobody gets an answer that rests on half of the rules.
+A listener that opens early (``early.start.listeners``) has this gate before its dispatcher while the metadata log is
+being read. Requests of super users are answered at once; every other request waits, and with it later ones of its
+connection. One that waits too long receives a retriable error. No answer rests on an incomplete set of rules.
 
 A request whose answer *is* the log waits for super users, too: an empty list of ACLs or topics from a node that has
 read nothing yet would look like an empty cluster.
@@ -87,7 +87,7 @@ class ReadinessGate:
         return await answer if isinstance(answer, Awaitable) else answer
 
     def _may_pass(self, frame: bytearray, principal: Principal) -> bool:
-        """ApiVersions is for everybody; a frame too short for a header is for the dispatcher to refuse."""
+        """ApiVersions needs no access; the dispatcher refuses a frame too short for a header."""
         if len(frame) < _KEY.size:
             return True
         (key,) = _KEY.unpack_from(frame)

@@ -1,6 +1,6 @@
-"""Memory to receive into, one piece for all connections of a thread.
+"""A receive buffer shared by all connections of a thread.
 
-What is received is cut out of it, or goes on to OpenSSL, before anybody else in the thread receives. Clients in other
+Received bytes are copied out, or passed to OpenSSL, before another connection of the thread receives. Clients in other
 threads have event loops of their own, and receive at the same time.
 """
 

@@ -1,6 +1,6 @@
-"""Says in the log who was refused and why: once a minute for each host and reason, a few lines in ten seconds for all.
+"""Logs refused clients with the reason: once a minute per host and reason, a few lines in ten seconds for all.
 
-Whoever is refused tries again, often many times a second and from outside: the log must not grow with it.
+A refused client often retries many times a second: the log must not grow with its attempts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""From a frame to its answer: header, version, body, access, handler, encoding.
+"""Turns a frame into its answer: header, version, body, access, handler, encoding.
 
-What Kafka does with a request that it cannot read is done here: an unknown API or version and an unreadable body
+Unreadable requests are handled as in Kafka: an unknown API or version and an unreadable body
 close the connection, except ApiVersions of an unknown version, which is answered in version 0 with error 35, so
 that newer clients can come down.
 """
@@ -101,10 +101,10 @@ class _Route:
 
 
 class Quotas(Protocol):
-    """What a server lets its clients use of it."""
+    """The quotas that a server applies to its clients."""
 
     def throttle_ms(self, context: RequestContext, response: Message | None, request_bytes: int, busy_s: float) -> int:
-        """Count a request, and say how long its connection shall rest. The response is told the same."""
+        """Count a request, and return how long its connection is muted. The response reports the same time."""
         ...
 
 
@@ -446,7 +446,7 @@ class RequestDispatcher:
 
 
 def _log_request(context: RequestContext, took_s: float, request_bytes: int, response_bytes: int) -> None:
-    """Who asked for what, and no contents: requests carry passwords and records."""
+    """Log the client and the request without contents: requests carry passwords and records."""
     request_log.debug(
         "Completed request %s version %d from %s (client %r, %s) over %s: %.3f ms, %d bytes in, %d bytes out",
         context.api_key.name,

@@ -1,4 +1,4 @@
-"""How large a request may be, by its API: in bytes before it is received, in elements before it is decoded.
+"""Limits on a request's size by its API: in bytes before it is received, in elements before it is decoded.
 
 Most requests are small whatever the size of the cluster. Only those of ``_LARGE`` grow with the records that they carry
 or with the number of partitions, topics, members or rules that they name; they alone may have
@@ -129,14 +129,14 @@ class RequestLimits:
         self.frames = FrameLimits(by_api, others=(usual, _USUAL if usual < bytes_max else _ALL), smallest=bytes_min)
         self.of_clients = DecodeLimits(elements=elements, tagged_fields=tagged_fields)
         self.in_parts = DecodeLimits(elements=max(elements_in_parts, elements), tagged_fields=tagged_fields)
-        """For clients, too: of APIs that are answered in parts."""
+        """Also for clients: limits of APIs that are answered in parts."""
         self.of_consumers = DecodeLimits(
             elements=min(self.in_parts.elements, _CONSUMED_PARTITIONS_MAX), tagged_fields=tagged_fields
         )
-        """For Fetch: reading takes turns, but its answer is made in one piece."""
+        """Limits of Fetch: reading takes turns, but its answer is built in one piece."""
         self.of_brokers = DecodeLimits(elements=max(elements_of_brokers, elements), tagged_fields=tagged_fields)
         self.inline = DecodeLimits(elements=min(elements_inline, elements), tagged_fields=tagged_fields)
-        """What is decoded at once; a request with more of them waits for its turn."""
+        """Limits of a request that is decoded at once; a larger one waits for its turn."""
 
     def before_login(self, token_bytes_max: int) -> FrameLimits:
         """While the client has not logged in: its token may be as large as SASL allows."""

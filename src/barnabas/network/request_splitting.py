@@ -1,4 +1,4 @@
-"""Long requests that are answered in parts: what they name is a list, and each item is answered by itself.
+"""Answers long requests in parts: they carry a list, and each item is answered by itself.
 
 The handler answers a few hundred items at a time, as if each part were a request of its own, and the parts of the
 answer are joined. Other clients are served between two parts. A part that fails as a whole fails the request.
@@ -55,7 +55,7 @@ ANSWERED_IN_PARTS = frozenset(_SHAPES)
 
 
 def parts_of(api_key: ApiKey, request: Message) -> list[Message]:
-    """The request cut into parts of ``PART_SIZE``; itself alone when there is nothing to cut."""
+    """The request cut into parts of ``PART_SIZE``; only itself if it is short."""
     shape = _SHAPES.get(api_key)
     items = None if shape is None else getattr(request, shape.items)
     if shape is None or not items:

@@ -1,6 +1,6 @@
-"""The error codes in a response, wherever they stand: for the counters of errors by API.
+"""Finds the error codes in a response, at any depth, for the counters of errors by API.
 
-Where a response has fields named ``error_code`` is found out once per API, from the declaration of its response.
+The places of fields named ``error_code`` are determined once per API, from the declaration of its response.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""An answer that takes long to make is made in steps, between which everybody else is served.
+"""Builds long answers in steps, between which other clients are served.
 
-One at a time: others wait for their turn before they begin, so that what they need meanwhile is there once.
+One at a time: others wait for their turn before they begin, so that only one answer's memory is in use.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _queues: WeakKeyDictionary[AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary(
 
 
 async def serve_others() -> None:
-    """Between two steps: everything that is ready runs, and what has come from sockets meanwhile.
+    """Let everything run that is ready, including requests that have arrived at sockets.
 
-    The loop runs what is ready before what it reads. Who waits once is ready again before the next request is read,
+    The loop runs ready tasks before it reads. A task that waits once is ready before the next request is read,
     which then waits for a whole step more.
     """
     await asyncio.sleep(0)

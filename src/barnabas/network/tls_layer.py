@@ -1,4 +1,4 @@
-"""TLS between a socket and a connection: to the socket it is the protocol, to the connection the transport.
+"""TLS between a socket and a connection: the socket's protocol, and the connection's transport.
 
 It is here instead of asyncio's own so that a connection counts from the moment it is accepted, has a deadline for its
 handshake, may be refused with a reason in the log, and takes the listener's context of that moment: certificates change
@@ -50,7 +50,7 @@ class TlsOwner(Protocol):
 
 
 class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
-    """One connection's. ``context`` is called when the client's first bytes are there."""
+    """The TLS of one connection. ``context`` is called when the client's first bytes have arrived."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
             self._flush()
             return False
         except ssl.SSLError as error:
-            self._flush()  # The alert that tells the peer.
+            self._flush()  # Sends the alert to the peer.
             self._fail(handshake_failure(error))
             return False
         self._flush()
@@ -162,7 +162,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         if self._tls is None:
             self._raw.close()
         else:
-            # What the peer still sends is read and dropped for a while: else it would see a reset and not the alert.
+            # Later bytes of the peer are read and dropped for a while: else it would see a reset, not the alert.
             self._raw.write_eof()
             self._deadline = self._loop.call_later(_LINGER_S, self._raw.close)
 
@@ -174,7 +174,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
     # --- data
 
     def _deliver(self) -> None:
-        """Decrypt what is there and hand it on, a full buffer at a time."""
+        """Decrypt the received bytes and hand them on, a full buffer at a time."""
         while not (self._reading_paused or self._is_closing or self._tls is None):
             filled, more = self._decrypt(self._tls)
             if filled:
@@ -239,7 +239,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         self._reading_paused = False
         self._update_reading()
         if self._is_ready:
-            self._loop.call_soon(self._deliver)  # What was received and is still encrypted; never from inside a call.
+            self._loop.call_soon(self._deliver)  # For bytes that are still encrypted; never from inside a call.
 
     def close(self) -> None:
         """Say goodbye, and close after what was written has left."""
@@ -292,7 +292,7 @@ def handshake_failure(error: ssl.SSLError) -> str:
 
 
 def _description_of(start: bytes) -> str:
-    """What came where TLS was expected."""
+    """Describe the bytes that came where TLS was expected."""
     if start[:1] == b"\0" and len(start) >= 6:
         key = int.from_bytes(start[4:6], "big")
         return (

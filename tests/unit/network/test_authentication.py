@@ -304,7 +304,7 @@ def test_nobody_may_be_everybody() -> None:
     session.loop.advance(0.2)
     assert session.transport.is_closed
     assert session.connection.principal.name == "ANONYMOUS"
-    assert "stands for everybody" in session.owner.failures[0]
+    assert "stands for all principals" in session.owner.failures[0]
 
 
 @given(st.lists(st.binary(max_size=40) | st.sampled_from(_FRAMES), max_size=8), st.data())
