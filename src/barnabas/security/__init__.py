@@ -1,1 +1,1 @@
-"""Who is calling, and what they may do."""
+"""Authentication and authorization: identifies callers and decides what they may do."""

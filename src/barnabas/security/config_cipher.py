@@ -1,6 +1,6 @@
 """Sensitive dynamic configs, encrypted in the metadata log (``barnabas.config.encryption.keys``).
 
-What DescribeConfigs hides is what is encrypted: passwords, and settings of brokers that nobody knows. A value is
+The values that DescribeConfigs hides are encrypted: passwords, and unknown broker settings. A value becomes
 AES-256-GCM ciphertext in a text of its own form, ``barnabas-encrypted:1:<key id>:<base64url of nonce and ciphertext>``,
 bound to its resource and name: moved to another place in the log, it can't be read. A real Kafka would take the text
 for the value, so nothing is encrypted unless keys are given, and ``barnabas storage decrypt-configs`` undoes it.
@@ -58,10 +58,10 @@ def is_encrypted(value: str) -> bool:
 
 
 def key_texts(text: str) -> list[str]:
-    """The keys in the value of a setting. Raises ValueError when there is none."""
+    """The keys in the value of a setting. Raises ValueError if it has none."""
     texts = [part for part in text.split(",") if part.strip()]
     if not texts:
-        raise ValueError("there is no key")
+        raise ValueError("no key is given")
     return texts
 
 
@@ -87,7 +87,7 @@ class ConfigCipher:
     __slots__ = ("_ciphers", "_new_nonce", "_newest_id")
 
     def __init__(self, keys: Sequence[bytes], *, new_nonce: Callable[[], bytes]) -> None:
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # Only who encrypts pays for loading it.
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # Loaded only where values are encrypted.
 
         self._ciphers: dict[str, Any] = {_key_id(key): AESGCM(key) for key in keys}
         self._newest_id = _key_id(keys[0])
@@ -137,7 +137,7 @@ class ConfigCipher:
 def undecryptable(
     configs: Mapping[ConfigResource, Mapping[str, str]], cipher: ConfigCipher | None
 ) -> list[UndecryptableConfig]:
-    """What of these configs a node with this cipher, or with none, can't read."""
+    """The configs that a node with this cipher, or without one, can't read."""
     problems = []
     for resource, values in sorted(configs.items()):
         for name, value in sorted(values.items()):

@@ -1,8 +1,8 @@
-"""Ends a computation that takes too long: for expressions of an operator's that meet text of a stranger's.
+"""Ends a computation that takes too long: for an operator's expressions on text from clients.
 
 Python's regular expressions backtrack, some of them for years, and nothing else on the node runs meanwhile. They do
 look for signals, though: a timer of the process interrupts them. It counts processor time, so a machine that is busy
-with something else makes nobody fail.
+with other work fails no client.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TooMuchWork(Exception):
 
 
 def within_cpu_time(seconds: float, work: Callable[[], T]) -> T:
-    """``work()``, or TooMuchWork. Only the main thread gets signals, so there is no limit in any other.
+    """Return ``work()``, or raise TooMuchWork. Signals reach only the main thread: others have no limit.
 
     ``work`` must be harmless to interrupt anywhere, and short: nothing is handled meanwhile.
     """

@@ -1,6 +1,6 @@
-"""What SASL compares logins with, straight from the newest metadata image.
+"""Provides SASL with the credentials of the newest metadata image.
 
-A change is in force when the image is: before the controller answers whoever asked for it.
+A change is in force when the image is: before the controller answers the request for it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class CredentialPublisher:
 
     @property
     def disguise_key(self) -> bytes:
-        """From what every node has: the secret of tokens, else the cluster id, which is told after a login."""
+        """Derived from what every node has: the token secret, else the cluster id, shown only after a login."""
         if not self._cluster_id:
             return b""
         secret = self._cluster_id.encode() if self._hmacs is None else self._hmacs.key_for(self._cluster_id)
@@ -77,7 +77,7 @@ class CredentialPublisher:
             counts: dict[int, Counter[int]] = {}
             for record in scram.by_key.values():
                 counts.setdefault(record.mechanism, Counter())[record.iterations] += 1
-            self._usual = (scram, {key: max(each, key=lambda n: (each[n], -n)) for key, each in counts.items()})
+            self._usual = (scram, {key: max(votes, key=lambda n: (votes[n], -n)) for key, votes in counts.items()})
         return self._usual[1].get(int(mechanism), SCRAM_ITERATIONS_MIN)
 
     def scram_credential(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
@@ -117,7 +117,7 @@ class CredentialPublisher:
 
 
 class _KeptToken:
-    """What follows from a token's id and the secret alone, whatever becomes of its expiry."""
+    """The values derived from a token's id and the secret alone, independent of its expiry."""
 
     __slots__ = ("hmac", "scram_credentials")
 

@@ -1,8 +1,8 @@
-"""Delegation tokens: what makes one valid, and whose it is.
+"""Delegation tokens: their validity and their owners.
 
-A token is an entry of the metadata log. Its HMAC, which the owner logs in with, is not stored anywhere: whoever has
-``delegation.token.secret.key`` computes it from the token's id. So every node must have the same key, and a log that is
-read by others gives no token away.
+A token is an entry of the metadata log. Its HMAC, which the owner logs in with, is not stored: it is computed from
+``delegation.token.secret.key`` and the token's id. So every node must have the same key, and a reader of the log
+learns no HMAC.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def principal_of(text: str) -> Principal:
 
 
 def is_owner_or_renewer(token: DelegationTokenRecord, principal: Principal) -> bool:
-    """Who may change the token. Not who asked for somebody else's."""
+    """Whether the principal may change the token; the requester of another's token may not."""
     return _is_one_of(principal, (token.owner, *token.renewers))
 
 
 def is_concerned(token: DelegationTokenRecord, principal: Principal) -> bool:
-    """Who may see the token: the requester too, as in Kafka."""
+    """Whether the principal may see the token; as in Kafka, the requester may."""
     return _is_one_of(principal, (token.owner, token.requester, *token.renewers))
 
 
@@ -71,7 +71,7 @@ class TokenHmacs:
     """The HMACs of one secret: of a token, and back to the token.
 
     Looking a token up by its HMAC needs all of their HMACs. They are kept, under a digest so that the time of a lookup
-    tells nothing of them, and follow an image's tokens by what changed since the last lookup.
+    reveals nothing of them, and follow an image's tokens by what changed since the last lookup.
     """
 
     def __init__(self, secret: str) -> None:
@@ -90,9 +90,9 @@ class TokenHmacs:
         return self.hmac_of(f"key for {purpose}")
 
     def salt_of(self, token_id: str, mechanism: ScramMechanism) -> bytes:
-        """A salt that nobody without the secret foresees, and that is the same whenever it is asked for.
+        """A salt that only the secret can predict, and that is the same for each request.
 
-        It looks like a user's: who guesses ids must not see from it whether there is such a token.
+        It looks like a user's: it must not reveal whether a guessed id exists.
         """
         from barnabas.security.sasl.scram import random_text
 
@@ -112,7 +112,7 @@ class TokenHmacs:
             return
         before = self._tokens
         if before is None or len(self._ids) > 2 * len(tokens) + 1000:
-            self._ids.clear()  # Of tokens that are gone, mostly.
+            self._ids.clear()  # Mostly of deleted tokens.
             new: Iterator[str] = iter(tokens)
         else:
             new = tokens.keys_not_shared_with(before)
@@ -122,7 +122,7 @@ class TokenHmacs:
 
 
 def token_hmacs_of(secret_key: Password | None) -> TokenHmacs | None:
-    """Of ``delegation.token.secret.key``; without a key there are no tokens."""
+    """The HMACs of ``delegation.token.secret.key``; without a key no token is valid."""
     return TokenHmacs(secret_key.value) if secret_key is not None and secret_key.value else None
 
 

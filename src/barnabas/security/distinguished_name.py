@@ -46,7 +46,7 @@ def format_name(name_der: bytes) -> str:
     """The text of a name: a sequence of sets of pairs."""
     parts = []
     for relative in _elements(_content(memoryview(name_der), _SEQUENCE)):
-        pairs = [_pair(each) for each in _elements(_content(relative, _SET))]
+        pairs = [_pair(element) for element in _elements(_content(relative, _SET))]
         parts.append("+".join(pairs))
     return ",".join(reversed(parts))
 

@@ -1,9 +1,9 @@
-"""Regular expressions written for Java, run by Python.
+"""Runs Java's regular expressions with Python's.
 
 Both are of one family, and where they differ an expression is rewritten (line ends, named groups, quoted text, the
-classes of ``\\p{}``) or refused with the reason: an expression that silently means something else decides who somebody
-is. Digits, words and letter case are those of ASCII, as in Java without flags. Only ``\\b`` and ``\\B`` changed their
-meaning between versions of Java, for letters beyond ASCII: see ``has_boundary``.
+classes of ``\\p{}``) or refused with the reason: an expression with a silently different meaning could map a client to
+a wrong principal. Digits, words and letter case are those of ASCII, as in Java without flags. Only ``\\b`` and
+``\\B`` changed their meaning between versions of Java, for letters beyond ASCII: see ``has_boundary``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def has_boundary(expression: str) -> bool:
 
 
 def replace_all(pattern: re.Pattern[str], replacement: str, text: str) -> str:
-    """What ``String.replaceAll`` gives. Raises ValueError for a replacement that Java can't follow either.
+    """The result of ``String.replaceAll``. Raises ValueError for a replacement that Java refuses too.
 
     After an empty match Java goes on one character further; Python would first look for a longer one at the same place.
     """
@@ -102,7 +102,7 @@ def _group_reference(match: re.Match[str], replacement: str, position: int) -> t
     if rest.startswith("{"):
         name, brace, _ = rest[1:].partition("}")
         if not brace or name not in match.re.groupindex:
-            raise ValueError(f"the replacement names a group that there is not: ${rest}")
+            raise ValueError(f"the replacement names an unknown group: ${rest}")
         return name, position + len(name) + 2
     if not rest or not "0" <= rest[0] <= "9":
         raise ValueError(f"the replacement has a $ without a group: ${rest}")
@@ -203,7 +203,7 @@ class _Converter:
                 self._position += len(opening)
                 return
         if rest.startswith("(?"):
-            raise self._refuse(f"{rest[:4]} opens no group that there is")
+            raise self._refuse(f"{rest[:4]} does not open a known kind of group")
         self._out.append("(")
         self._open.append(("(", True))
         self._position += 1
@@ -211,7 +211,7 @@ class _Converter:
     def _repetition(self) -> None:
         match = _REPETITION.match(self._text, self._position)
         if match is None:
-            raise self._refuse("a { that is no repetition has to be written \\{")
+            raise self._refuse("a { that does not begin a repetition has to be written \\{")
         self._out.append(match[0])
         self._position = match.end()
 
@@ -258,7 +258,7 @@ class _Converter:
         return _POSIX[name]
 
     def _character(self, char: str) -> str:
-        """What a backslash and ``char`` stand for, inside a class as outside."""
+        """The meaning of a backslash and ``char``, inside a class as outside."""
         if char in "dDsSwWtnrfa":
             return f"\\{char}"
         if char == "e":

@@ -1,7 +1,7 @@
 """Keys and certificates from the stores that Kafka's settings name: PEM files and texts, and PKCS12 files.
 
 The type JKS, Kafka's default, is taken for a PKCS12 file too, as Java does; a real JKS file is refused with the command
-that converts it. What is read stays in memory. No error shows a key, a password or what a store contains.
+that converts it. The contents stay in memory. No error shows a key, a password or what a store contains.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class KeyMaterial:
 
     @property
     def certificates_pem(self) -> bytes:
-        return b"".join(each.public_bytes(Encoding.PEM) for each in self.certificates)
+        return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in self.certificates)
 
     @property
     def subject(self) -> str:
@@ -69,12 +69,12 @@ class KeyMaterial:
 
     @property
     def alternative_names(self) -> frozenset[str]:
-        """What else the certificate is for (host names, addresses), each as text."""
+        """The certificate's alternative names (host names, addresses) as text."""
         try:
             extension = self.certificates[0].extensions.get_extension_for_class(SubjectAlternativeName)
         except (ExtensionNotFound, ValueError):
             return frozenset()
-        return frozenset(repr(each) for each in extension.value)
+        return frozenset(repr(usage) for usage in extension.value)
 
     def __repr__(self) -> str:
         return f"KeyMaterial({self.subject})"
@@ -91,13 +91,13 @@ def load_key_material(settings: TlsSettings) -> KeyMaterial | None:
     else:
         return None
     if not certificates:
-        raise TlsError(name, "there is no certificate for the key", "add the certificate and those of its issuers")
+        raise TlsError(name, "the key has no certificate", "add the certificate and those of its issuers")
     _check_pair(key, certificates, name)
     return KeyMaterial(key, certificates, name)
 
 
 def load_trusted(settings: TlsSettings) -> list[Certificate] | None:
-    """The certificates of those whose signature counts; None when no trust store is set. Raises TlsError."""
+    """The trusted certificates; None when no trust store is set. Raises TlsError."""
     if settings.trust_certificates:
         name = "ssl.truststore.certificates"
         if settings.trust_store_location:
@@ -110,7 +110,7 @@ def load_trusted(settings: TlsSettings) -> list[Certificate] | None:
     else:
         return None
     if not certificates:
-        raise TlsError(name, "there is no certificate in it", "add the certificate of your authority")
+        raise TlsError(name, "it contains no certificate", "add the certificate of your authority")
     return certificates
 
 
@@ -118,17 +118,14 @@ def expiry_notes(certificates: Iterable[Certificate], name: str, now: datetime |
     """A line for each certificate that is over, is not valid yet, or ends within 30 days."""
     moment = now or datetime.now(UTC)
     notes = []
-    for each in certificates:
-        if each.not_valid_after_utc < moment:
-            notes.append(f"{name}: the certificate of {_subject(each)} expired on {each.not_valid_after_utc:%Y-%m-%d}")
-        elif each.not_valid_before_utc > moment:
-            notes.append(
-                f"{name}: the certificate of {_subject(each)} is not valid before {each.not_valid_before_utc:%Y-%m-%d}"
-            )
-        elif each.not_valid_after_utc < moment + _SOON:
-            notes.append(
-                f"{name}: the certificate of {_subject(each)} ends on {each.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
-            )
+    for certificate in certificates:
+        described = f"{name}: the certificate of {_subject(certificate)}"
+        if certificate.not_valid_after_utc < moment:
+            notes.append(f"{described} expired on {certificate.not_valid_after_utc:%Y-%m-%d}")
+        elif certificate.not_valid_before_utc > moment:
+            notes.append(f"{described} is not valid before {certificate.not_valid_before_utc:%Y-%m-%d}")
+        elif certificate.not_valid_after_utc < moment + _SOON:
+            notes.append(f"{described} ends on {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC")
     return notes
 
 
@@ -161,14 +158,16 @@ def _key_of_file(settings: TlsSettings, path: str) -> tuple[PrivateKeyTypes, lis
         return _pem_key(text, name, settings.key_password), _pem_certificates(text, name)
     store = _pkcs12(data, path, name, settings.key_store_password)
     if store.key is None or store.cert is None:
-        raise TlsError(name, f"{path} has no private key with a certificate", "a trust store is no key store")
-    return store.key, _chain(store.cert.certificate, [each.certificate for each in store.additional_certs])
+        raise TlsError(
+            name, f"{path} has no private key with a certificate", "a trust store can't serve as the key store"
+        )
+    return store.key, _chain(store.cert.certificate, [additional.certificate for additional in store.additional_certs])
 
 
 def _check_pair(key: PrivateKeyTypes, certificates: Sequence[Certificate], name: str) -> None:
     try:
         own = _public_bytes(key.public_key())
-        matches = [_public_bytes(each.public_key()) == own for each in certificates]
+        matches = [_public_bytes(certificate.public_key()) == own for certificate in certificates]
     except (UnsupportedAlgorithm, ValueError, TypeError) as error:
         raise TlsError(name, f"a key is of a kind that can't be used: {error}", "use RSA or EC keys") from None
     if matches[0]:
@@ -189,7 +188,9 @@ def _chain(own: Certificate, others: Sequence[Certificate]) -> list[Certificate]
     """The key's certificate and its issuers, one above the other: the order in a PKCS12 file means nothing."""
     chain = [own]
     while chain[-1].issuer != chain[-1].subject:
-        issuer = next((each for each in others if _has_signed(each, chain[-1]) and each not in chain), None)
+        issuer = next(
+            (candidate for candidate in others if _has_signed(candidate, chain[-1]) and candidate not in chain), None
+        )
         if issuer is None:
             break
         chain.append(issuer)
@@ -216,10 +217,10 @@ def _trusted_of_file(settings: TlsSettings, path: str) -> list[Certificate]:
         return _pem_certificates(_pem_text(data, path, name, "ssl.truststore.type"), name)
     store = _pkcs12(data, path, name, settings.trust_store_password)
     if store.key is None:
-        return [each.certificate for each in (store.cert, *store.additional_certs) if each is not None]
+        return [entry.certificate for entry in (store.cert, *store.additional_certs) if entry is not None]
     # Beside a key stand the certificates of its issuers, which are not trusted for that; entries of trust have names.
     own = [] if store.cert is None else [store.cert.certificate]
-    return own + [each.certificate for each in store.additional_certs if each.friendly_name]
+    return own + [additional.certificate for additional in store.additional_certs if additional.friendly_name]
 
 
 # --- files and texts
@@ -292,7 +293,7 @@ def _pem_blocks(text: str) -> list[tuple[str, str]]:
 def _pem_key(text: str, name: str, password: str | None) -> PrivateKeyTypes:
     blocks = [(label, body) for label, body in _pem_blocks(text) if label.endswith("PRIVATE KEY")]
     if not blocks:
-        raise TlsError(name, "there is no private key in it", "add the block -----BEGIN PRIVATE KEY-----")
+        raise TlsError(name, "it contains no private key", "add the block -----BEGIN PRIVATE KEY-----")
     label, body = blocks[0]
     if len(blocks) > 1:
         raise TlsError(name, f"there are {len(blocks)} private keys in it", "keep one")

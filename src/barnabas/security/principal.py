@@ -1,4 +1,4 @@
-"""A principal: who a connection speaks for."""
+"""A principal: the identity of a connection."""
 
 from typing import NamedTuple
 

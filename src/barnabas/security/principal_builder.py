@@ -1,4 +1,4 @@
-"""Who a connection speaks for: the port that ``principal.builder.class`` names, and what it is given.
+"""Derives a connection's principal: the port that ``principal.builder.class`` names, and its input.
 
 A builder of a user's own is a class ``module:Class`` that derives from PrincipalBuilder (or has its methods). It is
 made once per listener without arguments, then configured. Because principals travel between nodes inside forwarded
@@ -31,17 +31,17 @@ __all__ = [
 
 KAFKA_DEFAULT_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 _PRINCIPAL_BYTES_MAX = 32767
-"""What a request, a rule or a record can hold of it."""
+"""The longest principal that a request, a rule or a record can hold."""
 
 _REQUIRED = ("build", "serialize", "deserialize")
 
 
 class PrincipalRefused(Exception):
-    """Nobody may be who this connection says it is; the text is for the log."""
+    """The connection's identity is not acceptable as a principal; the text is for the log."""
 
 
 class AuthenticationContext:
-    """What is known about a connection once it has proved who it is.
+    """The facts about a connection after its authentication.
 
     ``authorization_id`` and ``sasl_mechanism`` are None without SASL. ``peer_certificate_der`` is None unless the
     client sent a certificate, which was checked then; ``peer_certificate`` reads it when it is asked for.
@@ -89,7 +89,7 @@ class AuthenticationContext:
 class PrincipalBuilder:
     """The base of every builder. ``build`` runs on the event loop: it must not wait for anything.
 
-    What ``build`` raises closes the connection, with a line in the log. ``deserialize`` raises ValueError for bytes
+    An exception of ``build`` closes the connection and is logged. ``deserialize`` raises ValueError for bytes
     that it can't read.
     """
 
@@ -136,7 +136,7 @@ class DefaultPrincipalBuilder(PrincipalBuilder):
 def session_principal(builder: PrincipalBuilder, context: AuthenticationContext) -> Principal:
     """The principal of a connection. Raises PrincipalRefused, with the builder's own fault as its cause.
 
-    ``User:*`` stands for everybody in rules: a connection that bore it would be everybody.
+    ``User:*`` stands for all principals in rules, so a connection must not have it.
     """
     try:
         principal = builder.build(context)
@@ -153,11 +153,13 @@ def session_principal(builder: PrincipalBuilder, context: AuthenticationContext)
 def check_principal(principal: Principal) -> None:
     """Raises PrincipalRefused for what can't be the principal of a connection."""
     if principal.name == "*":
-        raise PrincipalRefused(f"{principal} stands for everybody and can't be the principal of a connection")
+        raise PrincipalRefused(f"{principal} stands for all principals and can't be the principal of a connection")
     try:
         size = len(str(principal).encode())
     except UnicodeEncodeError:
-        raise PrincipalRefused("a principal whose name is no text can't be the principal of a connection") from None
+        raise PrincipalRefused(
+            "a principal whose name is not valid text can't be the principal of a connection"
+        ) from None
     if size > _PRINCIPAL_BYTES_MAX:
         raise PrincipalRefused(
             f"a principal of {size} bytes can't be the principal of a connection; {_PRINCIPAL_BYTES_MAX} at most"

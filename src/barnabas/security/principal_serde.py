@@ -29,7 +29,7 @@ def serialize_principal(principal: Principal) -> bytes:
 def deserialize_principal(data: bytes | memoryview | None) -> Principal:
     """Raises InvalidPrincipalBytes for null, for bytes that end too early, and for another version."""
     if data is None:
-        raise InvalidPrincipalBytes("there is no principal")
+        raise InvalidPrincipalBytes("the bytes are missing")
     try:
         read, version = decode_versioned(DefaultPrincipalData, data)
         if version != _VERSION:

@@ -1,4 +1,4 @@
-"""Everything about a request that is not in its body: who sent what, from where, over which listener."""
+"""The facts about a request outside its body: principal, client, host, API and listener."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Peer(Protocol):
 class RequestContext:
     """One request's circumstances. ``forwarding_principal`` is set when a broker passed the request on.
 
-    ``security_protocol`` is that of the channel on which the request came to the one who has this context: the
+    ``security_protocol`` is that of the channel on which the request came to the holder of this context: the
     client's own at a broker and, in one process, at its controller; the broker's when the request came in an Envelope.
     """
 
@@ -104,4 +104,4 @@ class RequestContext:
 
     @frame.setter
     def frame(self, frame: bytes | bytearray) -> None:
-        self._frame = frame  # Set only then: for every other request there is nothing to do.
+        self._frame = frame  # Set only then: other requests need no work.

@@ -1,7 +1,7 @@
-"""From a password to what a server keeps of it (RFC 5802, section 3).
+"""Derives a server's credential from a password (RFC 5802, section 3).
 
 A client may do the costly half itself: Kafka's AlterUserScramCredentials brings the salted password, so that the
-password never leaves the tool. ``hashlib`` is imported when somebody has a credential, not when a node starts.
+password never leaves the tool. ``hashlib`` is imported when a credential is computed, not when a node starts.
 """
 
 from __future__ import annotations

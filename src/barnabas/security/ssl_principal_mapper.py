@@ -1,11 +1,11 @@
-"""From the name in a certificate to the name of a principal: ``ssl.principal.mapping.rules``.
+"""Maps the name in a certificate to the name of a principal: ``ssl.principal.mapping.rules``.
 
 A rule is ``DEFAULT`` (the name itself) or ``RULE:expression/replacement/`` with an L or U behind it for lower or upper
-case. The first rule whose expression matches the whole name decides; when none does, nobody is let in. Expressions and
-replacements are Java's, with what Kafka makes of them: where a rule matches, *every* match in the name is replaced.
+case. The first rule whose expression matches the whole name decides; without one the connection is refused. Expressions
+and replacements are Java's, as Kafka applies them: where a rule matches, *every* match in the name is replaced.
 
-Who chooses the name of a certificate also chooses how long such an expression looks at it, which may be longer than
-anybody lives, also with the rules that Kafka's documentation shows. So the rules have a tenth of a second for a name.
+The owner of a certificate chooses its name, and so the time that such an expression takes: it may be practically
+endless, also with the rules of Kafka's documentation. So the rules have a tenth of a second for a name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class InvalidMappingRule(ValueError):
 
 
 class NoMatchingRule(ValueError):
-    """No rule says who the bearer of this name is."""
+    """No rule matches this name."""
 
 
 class TooLongToMatch(ValueError):
@@ -122,7 +122,7 @@ def _split(rules: str) -> list[str]:
 
 
 def _with_literal_references(replacement: str, groups: int) -> str:
-    """A reference to a group that there is not stands for itself, in an expression that has groups.
+    """A reference to an unknown group stands for itself, in an expression that has groups.
 
     The places to quote are found in the text as it was, also after a first backslash has moved what follows: so does
     Kafka's.

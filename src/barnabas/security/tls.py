@@ -53,7 +53,7 @@ _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """What a listener serves with. Raises TlsError."""
+    """The TLS context of a listener. Raises TlsError."""
     return _server_context(settings, _server_key(settings), _server_trust(settings))
 
 
@@ -80,7 +80,7 @@ def _check_versions(settings: TlsSettings) -> None:
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """What a client connects with; without a trust store the system's authorities are trusted. Raises TlsError."""
+    """The TLS context of a client; without a trust store the system's authorities are trusted. Raises TlsError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = settings.verifies_host
     _set_versions(context, settings)
@@ -131,7 +131,7 @@ def _server_context(
 
 def _trust(context: ssl.SSLContext, certificates: Sequence[Certificate]) -> None:
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    unique = dict.fromkeys(each.public_bytes(Encoding.DER) for each in certificates)
+    unique = dict.fromkeys(certificate.public_bytes(Encoding.DER) for certificate in certificates)
     context.load_verify_locations(cadata=b"".join(unique))
 
 
@@ -215,7 +215,7 @@ def _no_password() -> str:
 
 @contextmanager
 def _through_pipe(data: bytes) -> Iterator[str]:
-    """A path under which the bytes can be read once. A thread writes: a pipe may hold less than there is."""
+    """A path under which the bytes can be read once. A thread writes: a pipe may hold less than all bytes."""
     reading, writing = os.pipe()
     writer = Thread(target=_write_all, args=(writing, data), daemon=True)
     try:
@@ -243,7 +243,7 @@ class ServerTls:
     """The TLS of a listener: ``context`` is for new connections, and changes when ``reload`` succeeds.
 
     ``has_changed`` is asked every few seconds and costs next to nothing; ``reload_if_changed`` may take long (a store's
-    password is slow to check on purpose) and can run on any thread. What it can't use is logged, and the old context
+    password is slow to check on purpose) and can run on any thread. Unusable stores are logged, and the old context
     stays. A certificate for another name is refused on reload unless it is allowed (``ssl.allow.dn.changes`` and
     ``ssl.allow.san.changes``): most likely it is the wrong file. Raises TlsError when it is made.
     """
@@ -277,7 +277,7 @@ class ServerTls:
         self.prepared(settings)()
 
     def prepared(self, settings: TlsSettings | None = None) -> Callable[[], None]:
-        """What of ``reload`` can fail, or take long; calling what it gives does the rest. Raises TlsError."""
+        """The slow or failing part of ``reload``; calling the result does the rest. Raises TlsError."""
         chosen = settings or self.settings
         seen = _fingerprint(chosen)
         material = _server_key(chosen)
@@ -341,7 +341,7 @@ class ServerTls:
 
 
 def _fingerprint(settings: TlsSettings) -> _Fingerprint:
-    """What changes when a store file does, also when a link comes to mean another file."""
+    """A value that changes when a store file does, also when a link points to another file."""
     marks: list[tuple[int, int, int, int] | None] = []
     for path in settings.files:
         try:

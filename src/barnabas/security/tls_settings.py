@@ -1,4 +1,4 @@
-"""What Kafka's ``ssl.*`` settings say, for a listener or for a client, as one value without secrets in its ``repr``."""
+"""The values of Kafka's ``ssl.*`` settings for a listener or a client, without secrets in the ``repr``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TLS_SETTINGS = (
     "ssl.truststore.password",
     "ssl.truststore.type",
 )
-"""What a TlsSettings is made of."""
+"""The settings that a TlsSettings reads."""
 
 
 class TlsError(ValueError):
@@ -93,7 +93,7 @@ class TlsSettings:
 
     @classmethod
     def read(cls, value: Callable[[str], object]) -> TlsSettings:
-        """From whatever gives the typed value of a setting (of those in TLS_SETTINGS) by its name."""
+        """Create the settings from a function that returns the typed value of a setting in TLS_SETTINGS."""
         return cls(
             key_store_type=_text(value("ssl.keystore.type")) or "JKS",
             key_store_location=_text(value("ssl.keystore.location")),

@@ -1,7 +1,7 @@
-"""Who may ask for delegation tokens, and how a refusal looks: the same on brokers and controllers (KIP-48, KIP-373).
+"""Rules for requests for delegation tokens and their refusals: the same on brokers and controllers (KIP-48).
 
-Who holds a token must not make more of them, and a token must not be shown to whoever listens. So callers that logged
-in with a token are refused, and those that came over PLAINTEXT, or over TLS without a certificate of their own.
+A token must not be used to create more tokens, and must not travel where others can read it. So callers that logged in
+with a token are refused, and those that came over PLAINTEXT, or over TLS without a certificate of their own.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ def _is_safe(security_protocol: str, principal: Principal) -> bool:
     return security_protocol != "PLAINTEXT"
 
 
-def is_same(one: Principal, other: Principal) -> bool:
-    """How they logged in makes no difference."""
-    return one[:2] == other[:2]
+def is_same(principal: Principal, other: Principal) -> bool:
+    """Whether type and name are equal; the way of the login makes no difference."""
+    return principal[:2] == other[:2]
 
 
 def owner_of(request: CreateDelegationTokenRequest, requester: Principal) -> Principal:
-    """Whose the token is to be: the requester's own, unless an owner is named."""
+    """The owner of the new token: the requester, unless the request names an owner."""
     if request.owner_principal_name:
         return Principal(request.owner_principal_type or "", request.owner_principal_name)
     return requester
 
 
 def time_of_refusal(code: ErrorCode) -> int:
-    """What stands for a time in a refusal: Kafka has -1 where the caller may not ask, and 0 where the answer is no."""
+    """The time in a refusal: in Kafka -1 where the caller may not ask, and 0 where the request is denied."""
     return NO_TIME if code in _REFUSALS_BEFORE_DECIDING else 0
 
 
 def requester_in(requester: Principal, api_version: int) -> Principal:
-    """Who asked for the token, in an answer: nobody in versions that have no room for it."""
+    """The token's requester in an answer: empty in versions without the field."""
     return requester if api_version >= _FIRST_VERSION_WITH_REQUESTER else _NOBODY
 
 

@@ -122,7 +122,7 @@ def test_a_jks_file_is_refused_with_the_command_that_converts_it(tmp_path: Path)
         (
             {"trust_store_type": "PEM", "trust_certificates": "nothing"},
             "ssl.truststore.certificates",
-            "there is no certificate in it",
+            "it contains no certificate",
         ),
         ({"trust_certificates": AUTHORITY.pem()}, "ssl.truststore.type", "is PEM text and this is JKS"),
         ({"enabled_protocols": ("TLSv1.1", "TLSv1.2")}, "ssl.enabled.protocols", "TLSv1.1,TLSv1.2 can't be served"),
@@ -265,7 +265,7 @@ def test_a_broken_store_keeps_the_old_one_and_is_said_once(tmp_path: Path, caplo
     assert not tls.reload_if_changed()
     assert tls.context is before
     assert len(caplog.messages) == 1
-    assert "there is no private key in it" in caplog.messages[0]
+    assert "it contains no private key" in caplog.messages[0]
     (tmp_path / "node.pem").unlink()
     assert not tls.reload_if_changed()
     NODE.write_pem(tmp_path / "node.pem")

@@ -14,7 +14,7 @@ from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 from barnabas.security.authorizer.acl_requests import binding_of_creation, require_acls
 from barnabas.security.authorizer.acl_requests import check_create_acls as check_request
-from barnabas.security.authorizer.acl_warnings import acl_doubts
+from barnabas.security.authorizer.acl_warnings import acl_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,8 +74,8 @@ def _result(error: ApiError) -> AclCreationResult:
 
 
 def _warn(context: RequestContext, bindings: Sequence[AclBinding]) -> None:
-    doubts = [(binding, doubt) for binding in bindings for doubt in acl_doubts(binding)]
-    for binding, doubt in doubts[:_WARNINGS_MAX]:
-        log.warning("%s creates an ACL that was accepted, but %s: %s", context.principal, doubt, ascii(str(binding)))
-    if len(doubts) > _WARNINGS_MAX:
-        log.warning("%d more warnings about the ACLs of this request", len(doubts) - _WARNINGS_MAX)
+    warnings = [(binding, warning) for binding in bindings for warning in acl_warnings(binding)]
+    for binding, warning in warnings[:_WARNINGS_MAX]:
+        log.warning("%s creates an ACL that was accepted, but %s: %s", context.principal, warning, ascii(str(binding)))
+    if len(warnings) > _WARNINGS_MAX:
+        log.warning("%d more warnings about the ACLs of this request", len(warnings) - _WARNINGS_MAX)

@@ -1,6 +1,6 @@
 """Decides by ACLs, at a cost that does not grow with their number (KIP-801).
 
-Three layers, each made from the one below when somebody asks:
+Three layers, each built from the one below on demand:
 
 - ``AclRules``: every rule once, by id, principal and pattern.
 - ``PrincipalMasks``: the rules of one principal as bits by pattern.
@@ -8,7 +8,7 @@ Three layers, each made from the one below when somebody asks:
 
 A change is put into all three where they exist; nothing is made anew, except what was decided before about exactly
 the names that the changed pattern covers. Views are bounded in number and in what they remember: the young half
-becomes the old one when it is full, and what nobody asked for since is let go with the old half.
+becomes the old one when it is full, and unused entries are dropped with the old half.
 
 Callers that ask for one name read ``views`` themselves first, see ``mask``.
 """
@@ -60,7 +60,7 @@ class MatchingRules:
         self.allowing: list[tuple[Uuid, AclBinding]] = []
         self.denying: list[tuple[Uuid, AclBinding]] = []
         self.is_any_on_resource = is_any_on_resource
-        """Whether there is any rule for the resource, whomever it is about."""
+        """Whether any rule covers the resource, for any principal."""
 
 
 class AclIndex:
@@ -73,7 +73,7 @@ class AclIndex:
         allow_if_no_rule: bool = False,
         rules: AclRules | None = None,
     ) -> None:
-        """``allow_if_no_rule``: resources that no rule of anybody speaks about are everybody's.
+        """``allow_if_no_rule``: resources that no rule covers are open to all principals.
 
         ``rules`` are taken instead of ``acls_by_id``, where they have been loaded.
         """
@@ -93,7 +93,7 @@ class AclIndex:
         return self._rules.by_id
 
     def find(self, acl_filter: AclBindingFilter) -> Iterator[tuple[Uuid, AclBinding]]:
-        """What the filter finds, in Kafka's order."""
+        """The rules that match the filter, in Kafka's order."""
         return self._rules.find(acl_filter)
 
     def slices(self, acl_filter: AclBindingFilter) -> Iterator[Sequence[AclBinding]]:
@@ -103,7 +103,7 @@ class AclIndex:
     # ---- changes -------------------------------------------------------------------------------
 
     def add(self, acl_id: Uuid, binding: AclBinding) -> None:
-        """An id or a rule that is there already is a fault."""
+        """Add a rule. Raises InvariantViolated for an id or a rule that exists."""
         masks = self._compiled.get(binding.principal)
         if masks is None and self._rules.group_size(binding) > _REPEATS_SEARCHED_MAX:
             masks = self._masks_of(binding.principal)
@@ -117,7 +117,7 @@ class AclIndex:
         self._forget(binding, everywhere=is_first and self._allow_if_no_rule)
 
     def remove(self, acl_id: Uuid) -> AclBinding:
-        """An id that is not there is a fault."""
+        """Remove a rule. Raises InvariantViolated for an unknown id."""
         binding, is_last = self._rules.remove(acl_id)
         masks = self._compiled.get(binding.principal)
         if masks is not None:
@@ -147,7 +147,7 @@ class AclIndex:
     def mask(self, principal: Principal, host: str, resource_type: int, name: str) -> int:
         """The operations that are allowed on the resource: bit n for the operation with code n.
 
-        It may already stand in ``views[principal][host].masks[resource_type][name]``: who is in a hurry looks there
+        It may already stand in ``views[principal][host].masks[resource_type][name]``: fast paths look there
         first and calls this upon a KeyError.
         """
         view = self._view(principal, host)
@@ -241,14 +241,14 @@ class AclIndex:
         return view
 
     def _masks_of(self, principal: str) -> PrincipalMasks:
-        """Compiled when first asked for, empty when there is no rule; then kept up to date as long as a view has it."""
+        """Compiled on first use, empty without rules; then kept up to date as long as a view refers to it."""
         masks = self._compiled.get(principal)
         if masks is None:
             masks = self._compiled[principal] = PrincipalMasks(self._rules.bindings_of_principal(principal))
         return masks
 
     def _age(self) -> None:
-        """Let go what nobody asked for since the last time."""
+        """Drop the entries that were not used since the last call."""
         self._old_views, self.views = self.views, {}
         self._view_count = self._remembered = 0
         in_use = {text for principal in self._old_views for text in _texts_of(principal)}
@@ -260,7 +260,7 @@ class AclIndex:
 
 
 def _texts_of(principal: Principal) -> tuple[str, ...]:
-    """What stands in rules for the principal. A rule's text is split at its first colon: no type has one."""
+    """The principal's text in rules. A rule's text is split at its first colon: no type has one."""
     if ":" in principal.type:
         return (WILDCARD_PRINCIPAL,)
     return f"{principal.type}:{principal.name}", WILDCARD_PRINCIPAL

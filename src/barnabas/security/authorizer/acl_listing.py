@@ -59,7 +59,7 @@ class AclListing(LongAnswer):
     )
 
     def __init__(self, version: int, known: list[Sequence[AclBinding]], more: Iterator[Sequence[AclBinding]]) -> None:
-        """``known`` comes before what there is ``more``."""
+        """``known`` are the first slices; ``more`` yields the rest."""
         super().__init__()
         self.throttle_time_ms = 0
         self.error_code = 0
@@ -71,7 +71,7 @@ class AclListing(LongAnswer):
         self._pieces: list[bytes] = []
         self._pattern: tuple[int, str, int] | None = None
         self._held: list[bytes] = []
-        """Of the open resource: what earlier slices had; then, in pieces, what this one has."""
+        """Entries of the open resource: those of earlier slices, then, in pieces, those of this one."""
         self._entries: list[bytes] = []
         self._entry_count = 0
         self._count = 0

@@ -1,4 +1,4 @@
-"""What rules say about operations, as bits, and the rules of one principal in the form that decides.
+"""Rules as bits by operation, and the rules of one principal in the form that decides.
 
 A *raw* mask has the bit of each operation that is allowed in its lower half and of each that is denied in its upper
 half, as the rules have them: the raw masks of all matching rules are or-ed, and only then ``effective`` draws the

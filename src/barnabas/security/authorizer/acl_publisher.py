@@ -18,7 +18,7 @@ __all__ = ["AclPublisher", "rules_loaded"]
 
 
 class AclPublisher:
-    """A MetadataPublisher. It does not say when the rules are complete: whoever knows the high watermark does."""
+    """A MetadataPublisher. The owner of the high watermark, not this class, says when the rules are complete."""
 
     def __init__(self, authorizer: AclAuthorizer) -> None:
         self._authorizer = authorizer

@@ -47,15 +47,15 @@ def require_acls(authorizer: Authorizer, none_configured: str) -> AclAuthorizer:
 
 def check_create_acls(request: CreateAclsRequest) -> None:
     """Raise DecodeError for what Kafka's request class refuses."""
-    for each in request.creations:
-        if 0 in (each.resource_type, each.resource_pattern_type, each.operation, each.permission_type):
+    for creation in request.creations:
+        if 0 in (creation.resource_type, creation.resource_pattern_type, creation.operation, creation.permission_type):
             raise DecodeError("an ACL to create has an UNKNOWN element")
 
 
 def check_delete_acls(request: DeleteAclsRequest) -> None:
     """Raise DecodeError for what Kafka's request class refuses."""
-    for each in request.filters:
-        _check_filter(each)
+    for acl_filter in request.filters:
+        _check_filter(acl_filter)
 
 
 def check_describe_acls(request: DescribeAclsRequest) -> None:
@@ -63,8 +63,13 @@ def check_describe_acls(request: DescribeAclsRequest) -> None:
     _check_filter(request)
 
 
-def _check_filter(each: DeleteAclsFilter | DescribeAclsRequest) -> None:
-    if 0 in (each.resource_type_filter, each.pattern_type_filter, each.operation, each.permission_type):
+def _check_filter(acl_filter: DeleteAclsFilter | DescribeAclsRequest) -> None:
+    if 0 in (
+        acl_filter.resource_type_filter,
+        acl_filter.pattern_type_filter,
+        acl_filter.operation,
+        acl_filter.permission_type,
+    ):
         raise DecodeError("an ACL filter has an UNKNOWN element")
 
 

@@ -1,8 +1,8 @@
-"""All rules by their id, and where to find them: by principal and by resource pattern.
+"""Stores all rules by id, and finds them by principal and by resource pattern.
 
-This is what knows the rules one by one; decisions are made from masks (``acl_masks``) that are compiled from it.
-A million rules must fit, so there is no object per rule: a group with one id is that id, a small one a list, a large
-one a dict from which an id is taken away at once.
+This index holds the rules themselves; decisions use masks (``acl_masks``) that are compiled from it. A million rules
+must fit, so a rule has no object of its own: a group with one id is that id, a small group a list, a large group a dict
+from which an id is removed at once.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ RULES_A_STEP: Final = 2_000
 _LIST_LENGTH_MAX = 64
 
 _FEW = 2_048
-"""So many rules are found and sorted in one go."""
+"""The most rules that are found and sorted in one go."""
 
 _LOOKED_UP_MAX = 50_000
-"""To find the rules of more ids than that takes longer at one time than to take all rules as they are."""
+"""Above this number of ids, finding their rules takes longer in one go than reading all rules."""
 
 _Group = Uuid | list[Uuid] | dict[Uuid, None]
 _Pattern = tuple[int, int]
@@ -39,7 +39,7 @@ _Pattern = tuple[int, int]
 
 
 class AclRules:
-    """Adding what is there and removing what is not are faults; a snapshot is taken as it is."""
+    """All rules. Adding a known rule and removing an unknown one raise; a snapshot is not checked."""
 
     __slots__ = ("_by_pattern", "_by_principal", "_changes", "_in_order", "_lengths", "by_id")
 
@@ -93,9 +93,9 @@ class AclRules:
         return is_first
 
     def remove(self, acl_id: Uuid) -> tuple[AclBinding, bool]:
-        """The rule that is gone, and whether it was the last one of its pattern."""
+        """Remove a rule; return it, and whether it was the last one of its pattern."""
         if acl_id not in self.by_id:
-            raise InvariantViolated(f"there is no ACL {acl_id}")
+            raise InvariantViolated(f"no ACL has the id {acl_id}")
         self._in_order = None
         self._changes += 1
         binding = self.by_id.pop(acl_id)
@@ -154,7 +154,7 @@ class AclRules:
             yield PatternType.LITERAL, WILDCARD_NAME
 
     def is_any_on(self, resource_type: int, name: str) -> bool:
-        """Whether a rule exists whose pattern matches the resource, whoever and whatever it is about."""
+        """Whether a rule exists whose pattern matches the resource, for any principal and operation."""
         literals = self._by_pattern.get((resource_type, PatternType.LITERAL), {})
         if name in literals or WILDCARD_NAME in literals:
             return True
@@ -170,7 +170,7 @@ class AclRules:
         return (acl_id for group in fewer for acl_id in group)
 
     def find(self, acl_filter: AclBindingFilter) -> Iterator[tuple[Uuid, AclBinding]]:
-        """What the filter finds, with ids, in Kafka's order. In one go: ``slices`` is for many."""
+        """The rules that match the filter, with ids, in Kafka's order, found in one go; ``slices`` is for many."""
         by_id, matches = self.by_id, acl_filter.matches
         found = [(acl_id, by_id[acl_id]) for acl_id in self._candidates(acl_filter) if matches(by_id[acl_id])]
         # Three stable sorts, for what is less significant comes first and one part descends.

@@ -1,7 +1,7 @@
-"""What one principal at one host may do: decisions as masks, remembered until a rule changes them.
+"""The decisions about one principal at one host, as masks that are cached until a rule changes them.
 
-A view points at the compiled rules that concern it (its own and everybody's, for its host and for any host), so a
-rule that comes or goes is seen at once; what has to be forgotten is only what was decided before.
+A view points at the compiled rules that concern it (its own and those of all, for its host and for any host), so a
+change of a rule takes effect at once; only the cached decisions have to be dropped.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _RUN_COST = 8
 
 
 class AclView:
-    """``masks`` holds remembered decisions by resource type and name; whoever owns the view fills and bounds it."""
+    """``masks`` holds cached decisions by resource type and name; the view's owner fills and bounds it."""
 
     __slots__ = ("_any_resource", "_host", "_prefix_runs", "_principals", "_probes", "_sources", "masks")
 
     def __init__(self, host: str, principals: Sequence[PrincipalMasks]) -> None:
-        """``principals``: the rules of the principal itself and of everybody."""
+        """``principals``: the rules of the principal itself and of all principals."""
         self._host = host
         self._principals = principals
         self.masks: dict[int, dict[str, int]] = {}
@@ -73,7 +73,7 @@ class AclView:
         return sources
 
     def raw_mask(self, resource_type: int, name: str) -> int:
-        """What the matching rules say about the resource: one traversal of name, prefixes and wildcard."""
+        """The mask of the rules that match the resource: one traversal of name, prefixes and wildcard."""
         try:
             raw, probes = self._probes[resource_type]
         except KeyError:

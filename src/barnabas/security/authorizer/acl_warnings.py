@@ -1,7 +1,7 @@
-"""What is odd about a rule that Kafka accepts all the same: it will never decide anything, or not what was meant.
+"""Warns of rules that Kafka accepts but that never apply, or probably not as intended.
 
 Kafka stores a rule without asking whether its operation fits the resource type or its host is an address,
-and so do we: a tool that works with Kafka works here. Whoever wrote the rule should still hear.
+and Barnabas does the same, so that Kafka's tools work. The author of the rule still receives a warning.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from barnabas.security.authorizer.authorized_operations import supported_operati
 if TYPE_CHECKING:
     from barnabas.common.acl import AclBinding
 
-__all__ = ["acl_doubts"]
+__all__ = ["acl_warnings"]
 
 
-def acl_doubts(binding: AclBinding) -> list[str]:
+def acl_warnings(binding: AclBinding) -> list[str]:
     """A sentence for each thing about the rule that is probably not what its author means; usually none."""
-    return [doubt for doubt in (_of_operation(binding), _of_host(binding), _of_wildcard(binding)) if doubt]
+    return [warning for warning in (_of_operation(binding), _of_host(binding), _of_wildcard(binding)) if warning]
 
 
 def _of_operation(binding: AclBinding) -> str | None:
@@ -50,5 +50,5 @@ def _of_wildcard(binding: AclBinding) -> str | None:
     if binding.name == WILDCARD_NAME and binding.pattern_type == PatternType.PREFIXED:
         return "the prefix '*' means names that begin with an asterisk; every resource is the LITERAL '*'"
     if binding.principal.endswith(":*") and binding.principal != WILDCARD_PRINCIPAL:
-        return f"{binding.principal!a} is one principal called '*'; only {WILDCARD_PRINCIPAL} means everybody"
+        return f"{binding.principal!a} is one principal called '*'; only {WILDCARD_PRINCIPAL} means all principals"
     return None

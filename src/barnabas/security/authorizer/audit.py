@@ -1,19 +1,19 @@
-"""What is remembered of access decisions until it is written: the audit, without its logs and topics.
+"""Collects access decisions until they are written: the audit without its logs and topics.
 
 ``Access`` in ``network.api_handler`` is the one place that calls ``decided``, for every authorizer, one of your own
-included; an authorizer itself never does. It calls for a denial that somebody asked for, and for an allowed
+included; an authorizer itself never does. It calls for a denial of a requested access, and for an allowed
 decision when ``wants_allowed`` (acl-matrix: logging flags).
 
 The cost stays flat, whatever the load:
 
-- Allowed decisions that are alike (principal, host, API, operation, resource, who forwarded) are counted together
+- Allowed decisions that are alike (principal, host, API, operation, resource, forwarding broker) are counted together
   for a window, and become one event with a count at its end.
 - So are denials, but the first ``denials_per_window`` of each kind are events of their own, at once.
 - The deciding rule is looked up when a kind is new in a window, and not for more than ``RULE_LOOKUPS_MAX`` of them.
 - Kinds are bounded, also those of one caller: what it does with more names is counted under the name ``OTHERS``.
-  Waiting events are too: what does not fit is counted in ``dropped``, and the owner says how many.
+  Waiting events are too: events that do not fit are counted in ``dropped``, and the owner says how many.
 
-Nobody waits here: events are taken away by ``take``, which the owner of the clock calls after ``on_event``.
+Nothing here waits: the owner of the clock takes the events with ``take`` after ``on_event``.
 """
 
 from __future__ import annotations
@@ -47,17 +47,16 @@ __all__ = [
 ]
 
 RULE_LOOKUPS_MAX = 1000
-"""In a window, and for no longer than LOOKUP_BUDGET_S. A look-up reads rules one by one, microseconds for most callers
-and a tenth of a second for one with a hundred thousand rules: it must not become the load that an attacker asks for.
-"""
+"""Look-ups in a window, which also end after LOOKUP_BUDGET_S. A look-up reads rules one by one: microseconds for most
+callers, a tenth of a second for one with a hundred thousand rules. An attacker must not be able to cause that load."""
 
 LOOKUP_BUDGET_S = 0.1
 
 OTHERS = "(others)"
-"""The name, with pattern type ANY, of what is counted together because there are too many kinds."""
+"""The name, with pattern type ANY, under which decisions beyond the bound on kinds are counted."""
 
 OTHERS_MAX = 100
-"""Of such kinds, beside ``kinds_max``."""
+"""The most such kinds, beside ``kinds_max``."""
 
 TEXT_MAX = 1024
 """Characters of a name or a client id that are kept. A request may bring 32 KiB of each, many times."""
@@ -71,8 +70,8 @@ def _clipped(text: str) -> str:
 
 
 class DecidingRule(NamedTuple):
-    """Why: a rule of ``standard_authorizer.Decision``, or ``NoAuthorizer``; ``NotLookedUp`` when
-    there were too many, ``Unknown`` when the authorizer can't tell or its rules changed in between."""
+    """The reason: a rule of ``standard_authorizer.Decision``, or ``NoAuthorizer``; ``NotLookedUp`` after too many
+    look-ups, ``Unknown`` when the authorizer can't name it or its rules changed in between."""
 
     kind: str
     id: str | None = None
@@ -125,11 +124,11 @@ class AccessEvent(NamedTuple):
 class AuditLimits(NamedTuple):
     window_ms: int = 30_000
     denials_per_window: int = 10
-    """Of one kind, that become events of their own."""
+    """Denials of one kind that become events of their own."""
     kinds_max: int = 10_000
     queue_max: int = 10_000
     denials_of_caller_max: int = 200
-    """Of one principal and host in a window, that become events of their own; so many names are counted apart, too."""
+    """Denials of one principal and host in a window that become events, and names that are counted apart."""
 
 
 if TYPE_CHECKING:
@@ -141,9 +140,9 @@ _NOT_LOOKED_UP = DecidingRule("NotLookedUp")
 
 
 class _Tally:
-    """The decisions of one kind in this window that no event tells of yet."""
+    """The decisions of one kind in this window that no event reports yet."""
 
-    __slots__ = ("count", "first_ns", "last_ns", "references", "request", "rule", "told")
+    __slots__ = ("count", "first_ns", "last_ns", "references", "reported", "request", "rule")
 
     def __init__(self, request: AuditedRequest, rule: DecidingRule, now_ns: int) -> None:
         self.request = request
@@ -151,7 +150,7 @@ class _Tally:
         self.first_ns = self.last_ns = now_ns
         self.count = 0
         self.references = 0
-        self.told = 0
+        self.reported = 0
         """Events of their own, so far."""
 
 
@@ -186,9 +185,8 @@ class AccessAudit:
         wants_allowed: bool = False,
         timer: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """``timer`` gives the seconds that look-ups are measured in. ``on_event`` is called when there is something to
-        take, or to take at the end of the window.
-        """
+        """``timer`` returns the seconds by which look-ups are measured. ``on_event`` is called when an event can be
+        taken now, or at the end of the window."""
         self._limits = limits
         self._now_ns = now_ns
         self._on_event = on_event
@@ -201,7 +199,7 @@ class AccessAudit:
         self._lookup_s = 0.0
         self._timer = timer
         self.dropped = 0
-        """Decisions that no event will tell of, since the start."""
+        """Decisions that no event reports, since the start."""
         self.allowed_count = 0
         self.denied_count = 0
 
@@ -247,8 +245,8 @@ class AccessAudit:
             self.allowed_count += 1
         else:
             self.denied_count += 1
-            if tally.told < self._limits.denials_per_window and self._may_tell(context):
-                tally.told += 1
+            if tally.reported < self._limits.denials_per_window and self._may_report(context):
+                tally.reported += 1
                 self._add(_event(kind, tally.rule, AuditedRequest.of(context), now_ns, now_ns, 1, references))
                 return
         if not tally.count:
@@ -270,22 +268,22 @@ class AccessAudit:
         tally = self._tallies[kind] = _Tally(AuditedRequest.of(context), self._rule(authorizer, context, kind), now_ns)
         return tally
 
-    def _may_tell(self, context: RequestContext) -> bool:
-        """One caller that tries thousands of names must not fill the log."""
+    def _may_report(self, context: RequestContext) -> bool:
+        """Whether the caller is below its bound: thousands of names must not fill the log."""
         caller = (context.principal, context.client_host)
-        told = self._denials_of_callers.get(caller, 0)
-        if told >= self._limits.denials_of_caller_max:
+        reported = self._denials_of_callers.get(caller, 0)
+        if reported >= self._limits.denials_of_caller_max:
             return False
-        self._denials_of_callers[caller] = told + 1
+        self._denials_of_callers[caller] = reported + 1
         return True
 
     def _tally_of_others(self, context: RequestContext, kind: _Kind, now_ns: int) -> _Tally | None:
-        """There is no place for another kind: all that this caller does with other names is counted together."""
+        """Beyond the bound on kinds, all decisions about this caller's other names are counted together."""
         others: _Kind = (kind[0], OTHERS, *kind[2:7], PatternType.ANY, kind[8])
         tally = self._tallies.get(others)
         if tally is None and len(self._tallies) < self._limits.kinds_max + OTHERS_MAX:
             tally = self._tallies[others] = _Tally(AuditedRequest.of(context), _NOT_LOOKED_UP, now_ns)
-            tally.told = self._limits.denials_per_window
+            tally.reported = self._limits.denials_per_window
         return tally
 
     def _rule(self, authorizer: Authorizer, context: RequestContext, kind: _Kind) -> DecidingRule:
@@ -340,7 +338,7 @@ def deciding_rule(
     resource_type: ResourceType,
     allowed: bool,
 ) -> DecidingRule:
-    """What the authorizer says about its own decision. One that can't explain, or fails to, decided all the same."""
+    """The authorizer's explanation of its decision; Unknown if it has none or fails to explain."""
     explain = getattr(authorizer, "explain", None)
     if explain is None:
         return _NO_AUTHORIZER if getattr(authorizer, "is_absent", False) else _UNKNOWN

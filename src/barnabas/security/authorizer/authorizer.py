@@ -1,4 +1,4 @@
-"""The port through which every access decision is asked for: what an authorizer of your own has to implement.
+"""The port of every access decision, which a custom authorizer implements.
 
 A node takes the class that ``authorizer.class.name`` names as ``module:Class``. It must be a subclass of
 ``Authorizer``, and only ``authorize`` has to be written::
@@ -10,12 +10,12 @@ A node takes the class that ``authorizer.class.name`` names as ``module:Class``.
 
 Rules that hold for every authorizer:
 
-- It is made without arguments and then configured once, before the node opens a listener.
+- It is created without arguments and then configured once, before the node opens a listener.
 - It answers from memory and at once: it is asked on the event loop, for every request and every resource in it.
-- What it raises denies the request and is logged; only ``AuthorizerNotReady`` reaches the client, as an error to retry.
+- An exception denies the request and is logged; only ``AuthorizerNotReady`` reaches the client, as an error to retry.
 - ``log_if_allowed`` and ``log_if_denied`` are False where the caller only filters a listing: such a decision is
-  nobody's attempt and does not belong into an audit trail.
-- Names are literal: there is no pattern in a question, and a topic may really be called ``*``.
+  not an attempt and does not belong in an audit trail.
+- Names are literal: a question has no pattern, and a topic may really be called ``*``.
 
 ``AclAuthorizer`` is the port of an authorizer whose rules are the ACLs of the metadata log (KIP-801).
 """
@@ -48,10 +48,10 @@ _SAMPLE_NAME = "hardcode"
 
 
 class AuthorizerNotReady(ApiException, Transient):
-    """The rules are not all there yet, and the principal is no super user: to be asked again.
+    """The rules are not all loaded, and the principal is not a super user; retriable.
 
-    Kafka's table has no code for it, so a client sees UNKNOWN_SERVER_ERROR. A broker of ours
-    that forwards for somebody tells it apart by the type.
+    Kafka's table has no code for it, so a client receives UNKNOWN_SERVER_ERROR. A Barnabas broker that forwards for a
+    client recognises it by its type.
     """
 
     def __init__(self, message: str = "The authorizer has not finished loading its rules; try again.") -> None:
@@ -65,7 +65,7 @@ class Authorizer(ABC):
     """Whether this stands for having no authorizer: then the ACL APIs answer SECURITY_DISABLED."""
 
     audit: AccessAudit | None = None
-    """Set by the node. An implementation leaves it alone: ``Access``, which asks, tells it what was decided."""
+    """Set by the node. Implementations do not use it: ``Access`` reports decisions to it."""
 
     def configure(self, configs: Mapping[str, str]) -> None:  # noqa: B027
         """Take the node's settings, as written in its properties. Raise ConfigException for what can't work."""
@@ -92,7 +92,7 @@ class Authorizer(ABC):
 
     @property
     def acl_authorizer(self) -> AclAuthorizer | None:
-        """The authorizer, this one or the one behind it, whose rules DescribeAcls shows; None if there are no rules."""
+        """The authorizer, this one or the one behind it, whose rules DescribeAcls shows; None without rules."""
         return None
 
     def authorize_by_resource_type(
@@ -100,8 +100,8 @@ class Authorizer(ABC):
     ) -> bool:
         """Whether at least one resource of the type is allowed.
 
-        The default asks about a name that nobody uses, which finds out what holds for all names. An authorizer that
-        allows single resources should know better.
+        The default asks about an unused name, which shows the rules for all names. An authorizer that
+        allows single resources should override it.
         """
         return self.authorize(
             context, operation, resource_type, _SAMPLE_NAME, log_if_allowed=False, log_if_denied=False
@@ -141,7 +141,7 @@ class Authorizer(ABC):
 class AclAuthorizer(Authorizer):
     """An authorizer that is fed with the ACLs of the metadata log, in log order (KIP-801's ClusterMetadataAuthorizer).
 
-    Adding an id or a rule that is there, and removing an id that is not, raises InvariantViolated: the log and this
+    Adding a known id or rule, and removing an unknown id, raise InvariantViolated: the log and this
     authorizer no longer agree, and the node must not go on as if they did.
     """
 
@@ -151,7 +151,7 @@ class AclAuthorizer(Authorizer):
 
     @abstractmethod
     def load_snapshot(self, acls_by_id: Mapping[Uuid, AclBinding]) -> None:
-        """Replace all rules at once; nobody sees a state in between."""
+        """Replace all rules at once; no intermediate state is visible."""
 
     @abstractmethod
     def add_acl(self, acl_id: Uuid, binding: AclBinding) -> None: ...
@@ -161,17 +161,17 @@ class AclAuthorizer(Authorizer):
 
     @abstractmethod
     def complete_initial_load(self) -> None:
-        """The log has been replayed up to where it reached when the node started: everybody can be answered."""
+        """The log has been replayed up to its end at the node's start: decisions can be made."""
 
     @abstractmethod
     def acls(self, acl_filter: AclBindingFilter) -> Iterable[tuple[Uuid, AclBinding]]:
         """The rules that the filter finds, in Kafka's order: by resource type, then by name, the last name first."""
 
     def acl_slices(self, acl_filter: AclBindingFilter) -> Iterator[Sequence[AclBinding]]:
-        """The same rules of one moment, without ids and in slices: others are served between two slices.
+        """The same rules at one moment, without ids, in slices: other clients are served between slices.
 
-        Nothing is done before the first slice is asked for. If that one is empty, then there is much to do; what the
-        rules are is settled with the next one. The default sorts and finds in one go, and only cuts the result.
+        Nothing is done before the first slice is requested. If that one is empty, more work is to be done; the set
+        of rules is fixed with the next one. The default sorts and finds in one go, and only cuts the result.
         """
         found = [binding for _, binding in self.acls(acl_filter)]
         for start in range(0, len(found), SLICE):

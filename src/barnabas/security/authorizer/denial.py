@@ -1,6 +1,6 @@
-"""What a caller is told that was denied: who lacks what, and nothing else.
+"""The message for a denied caller: principal, operation and resource, and nothing else.
 
-Never which rule decided, and never a name that the caller did not give.
+It never names the deciding rule, nor a name that the caller did not send.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stands in front of an authorizer that somebody else wrote: what it raises denies, is logged, and stops there.
+"""Wraps a custom authorizer: its exceptions deny the request, are logged, and are not passed on.
 
 The built-in authorizers need no guard: when they raise, we are wrong, and a node must not go on as if it were right.
 """
@@ -113,7 +113,7 @@ class _GuardedAuthorizer(Authorizer):
             log.exception("authorizer %s failed to close", type(self.guarded).__qualname__)
 
     def __getattr__(self, name: str) -> object:
-        """What only this authorizer has, for example ``explain``."""
+        """Attributes that only this authorizer has, for example ``explain``."""
         return getattr(self.guarded, name)
 
 

@@ -1,8 +1,8 @@
 """The authorizer whose rules are the ACLs of the metadata log, as Kafka's StandardAuthorizer (KIP-801).
 
-In this order: super users may do everything, even while the rules are loading; a session that calls itself
-``User:*`` is refused, for in rules that means everybody (Kafka's fails with an exception); whoever asks before the
-rules are all there gets AuthorizerNotReady; then the rules decide (``acl_index``).
+It decides in this order. Super users may do everything, even while the rules are loading. A session that calls itself
+``User:*`` is refused, because rules use that name for all principals (Kafka's authorizer raises). Before the rules are
+complete, other principals receive AuthorizerNotReady. Then the rules decide (``acl_index``).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class StandardAuthorizer(AclAuthorizer):
 
     def __init__(self) -> None:
         self.super_users: frozenset[Principal] = frozenset()
-        """As they come in a request, whether authenticated by a token or not."""
+        """Principals as they come in a request, whether authenticated by a token or not."""
         self.allows_everyone_without_acl = False
         self.is_loaded = False
         self.allowed_count = 0
@@ -153,7 +153,7 @@ class StandardAuthorizer(AclAuthorizer):
         return self._index.mask(principal, context.client_host, resource_type, name)
 
     def _mask_without_rules(self, principal: Principal) -> int | None:
-        """What is known before rules are looked at. Such principals never get a view in the index."""
+        """The decision that needs no rules, if any. Such principals never have a view in the index."""
         if principal in self.super_users:
             return ALL_OPERATIONS
         if principal[:2] == _EVERYBODY:

@@ -1,6 +1,6 @@
-"""The port through which SASL asks for what it compares a login with.
+"""The port through which SASL reads the credentials of a login.
 
-SCRAM credentials and delegation tokens live in the metadata log; whoever follows it implements ``CredentialStore``.
+SCRAM credentials and delegation tokens live in the metadata log; its follower implements ``CredentialStore``.
 Answers come from memory, at once: they are asked for on the event loop, in the middle of an exchange. None of these
 values shows its secrets in its repr.
 """
@@ -23,7 +23,7 @@ __all__ = ["CredentialStore", "NoCredentials", "ScramCredential", "TokenCredenti
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What a server keeps of a password (RFC 5802): enough to check a proof, not enough to make one."""
+    """A server's form of a password (RFC 5802): it can check a proof, but not create one."""
 
     salt: bytes = field(repr=False)
     stored_key: bytes = field(repr=False)
@@ -48,25 +48,25 @@ class TokenCredential:
 class CredentialStore(Protocol):
     @property
     def disguise_key(self) -> bytes:
-        """What the salts of users that do not exist are drawn with: of the cluster, so that every node says the same.
+        """The key for salts of unknown users; the same in the cluster, so that all nodes answer alike.
 
         Empty where it may differ each time.
         """
         ...
 
     def usual_iterations(self, mechanism: ScramMechanism) -> int:
-        """What most users of the mechanism have, for users that do not exist."""
+        """The iterations of most users of the mechanism, for unknown users."""
         ...
 
     def scram_credential(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
-        """The user's credential for this mechanism; none if there is no such user, or not for this mechanism."""
+        """The user's credential for this mechanism; None if the user does not exist or has none."""
         ...
 
     def delegation_token(self, token_id: str) -> TokenCredential | None: ...
 
 
 class NoCredentials:
-    """Nobody is known: a node that does not follow the metadata log."""
+    """A store without users, for a node that does not follow the metadata log."""
 
     disguise_key = b""
 

@@ -3,11 +3,11 @@
 The lexer follows ``java.io.StreamTokenizer`` with Kafka's settings, because lines that people have come from there:
 
 - a value in double or single quotes has Java's escapes (``\\n``, ``\\"``, octal); it ends at the line's end, too;
-- words may contain letters, digits and ``-_$.``; what begins with a digit, a dot or a minus is a number, which is no
+- words may contain letters, digits and ``-_$.``; a word that begins with a digit, a dot or a minus is a number, not a
   value: ``password=1234`` is refused, ``password="1234"`` is not;
 - ``//``, ``/* */`` and, as in Java, a single ``/`` begin comments.
 
-Messages are Kafka's but for one: what may be a piece of a value is not repeated.
+Messages are Kafka's with one exception: text that may be part of a value is not repeated.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class JaasEntry:
 
 
 def parse_jaas_entry(text: str) -> JaasEntry:
-    """What ``sasl.jaas.config`` may hold: exactly one entry. Raises InvalidJaasConfig."""
+    """Parse ``sasl.jaas.config``: exactly one entry. Raises InvalidJaasConfig."""
     entries = parse_jaas_config(text)
     if len(entries) != 1:
         raise InvalidJaasConfig(f"JAAS config property contains {len(entries)} login modules, should be 1 module")

@@ -1,8 +1,8 @@
-"""The keys that tokens are checked with: a JSON Web Key Set in a file or at a URL, fetched again and again.
+"""The keys that check tokens: a JSON Web Key Set in a file or at a URL, fetched periodically.
 
-A thread fetches, so that nobody waits for an identity provider: at the start, every ``refresh.ms``, and once more when
-a token names a key that is not there (a provider that changed its keys), but not more than once in ten seconds however
-many tokens do. While fetching fails the keys that are there stay, and the pause between attempts grows.
+A thread fetches, so that no client waits for the provider: at the start, every ``refresh.ms``, and once more when
+a token names an unknown key (a provider that changed its keys), but not more than once in ten seconds however
+many tokens do. While fetching fails the known keys stay, and the pause between attempts grows.
 
 A file is read before the node is ready, so that a wrong one is noticed then. A URL need not answer for the node to
 start; until it does, no token is taken.
@@ -51,7 +51,7 @@ class UnusableJwksUrl(ValueError):
 
 
 class UnusableJwks(Exception):
-    """What came from there is no key set, or nothing came."""
+    """The file or URL returned no usable key set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +117,10 @@ def read_key_set(data: bytes) -> list[dict[str, object]]:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
-        raise UnusableJwks("it is no JSON") from None
+        raise UnusableJwks("it is not JSON") from None
     keys = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
-        raise UnusableJwks("it is no JSON Web Key Set: there is no list 'keys' in it")
+        raise UnusableJwks("it is not a JSON Web Key Set: it has no list 'keys'")
     return keys[:_KEYS_MAX]
 
 
@@ -186,7 +186,7 @@ class JsonWebKeys:
     def candidates(self, key_id: str | None, algorithm: str) -> list[PublicKey]:
         """The keys that a token with this key id (or without one) may be signed with."""
         keys = self._keys
-        found = [each.key for each in keys if (key_id is None or each.id == key_id) and each.fits(algorithm)]
+        found = [key.key for key in keys if (key_id is None or key.id == key_id) and key.fits(algorithm)]
         if not found:
             self._refresh_early()
         return found
@@ -206,13 +206,13 @@ class JsonWebKeys:
             log.exception("the keys of %s=%s can't be fetched", self._setting, self._url)
             return False
         if self._failures:
-            log.info("the keys of %s=%s are there", self._setting, self._url)
+            log.info("the keys of %s=%s have been fetched", self._setting, self._url)
         self._failures = 0
         return True
 
     @property
     def pause_s(self) -> float:
-        """Until the next attempt, if nobody asks for one earlier."""
+        """Seconds until the next attempt, unless one is requested earlier."""
         policy = self._policy
         if not self._failures:
             return max(policy.interval_ms, _INTERVAL_MS_MIN) / 1000

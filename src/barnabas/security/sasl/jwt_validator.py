@@ -1,4 +1,4 @@
-"""Judges the signed tokens of OAUTHBEARER: signature, times, issuer, audience, and who it speaks for.
+"""Validates the signed tokens of OAUTHBEARER: signature, times, issuer, audience, and principal.
 
 Only asymmetric signatures count (RS, PS and ES), and only with a key that the issuer publishes for them: an unsigned
 token, or one "signed" with a public key as a shared secret, is refused whatever it says. The rules are those of Kafka's
@@ -39,7 +39,7 @@ _OPTIONS: Options = {
 
 @dataclass(frozen=True, slots=True)
 class JwtRules:
-    """What a token must say."""
+    """The requirements on a token."""
 
     audiences: tuple[str, ...] = ()
     issuer: str | None = None
@@ -70,7 +70,7 @@ class JwtValidator:
         try:
             header = jwt.get_unverified_header(token)
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
-            raise InvalidToken("it is no signed JSON Web Token") from None
+            raise InvalidToken("it is not a signed JSON Web Token") from None
         algorithm, key_id = header.get("alg"), header.get("kid")
         if algorithm not in ALGORITHMS:
             raise InvalidToken("it is not signed with one of " + ", ".join(ALGORITHMS))
@@ -91,7 +91,7 @@ class JwtValidator:
             except jwt.InvalidSignatureError:
                 continue
             except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
-                raise InvalidToken(_REASONS.get(type(error), "it is no JSON Web Token that can be used")) from None
+                raise InvalidToken(_REASONS.get(type(error), "it is not a usable JSON Web Token")) from None
             return claims
         raise InvalidToken(reason)
 
@@ -122,9 +122,9 @@ def _scope(claims: dict[str, object], rules: JwtRules) -> frozenset[str]:
     """A text is one scope, a list several; without the claim there are none. A duplicate is refused, as by Kafka."""
     value = claims.get(rules.scope_claim, [])
     scopes = [value] if isinstance(value, str) else value
-    if not isinstance(scopes, list) or not all(isinstance(each, str) and each.strip() for each in scopes):
+    if not isinstance(scopes, list) or not all(isinstance(scope, str) and scope.strip() for scope in scopes):
         raise InvalidToken(f"it has no usable claim '{rules.scope_claim}'")
-    trimmed = [each.strip() for each in scopes]
+    trimmed = [scope.strip() for scope in scopes]
     if len(set(trimmed)) < len(trimmed):
         raise InvalidToken(f"it has a duplicate in its claim '{rules.scope_claim}'")
     return frozenset(trimmed)

@@ -30,7 +30,7 @@ class InvalidToken(Exception):
 
 
 class BearerToken(NamedTuple):
-    """What a valid token says."""
+    """The claims of a valid token."""
 
     subject: str
     expires_at_ms: int

@@ -1,7 +1,7 @@
 """SASL/PLAIN (RFC 4616): ``[authzid] NUL user NUL password`` in one message, compared with the listener's JAAS line.
 
 The line's options ``user_<name>="<password>"`` are the users. Passwords are compared in constant time, and for an
-unknown user a password is compared all the same. The authorization id, when there is one, must be the user's own name.
+unknown user a password is compared all the same. An authorization id must be empty or the user's own name.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class PlainServer:
 
 
 def _tokens(response: bytes) -> tuple[str, str, str]:
-    """As Java decodes: what is no UTF-8 becomes U+FFFD, which is in nobody's password."""
+    """Decode as Java does: invalid UTF-8 becomes U+FFFD, which no password contains."""
     tokens = response.decode("utf-8", "replace").split("\0", _TOKENS_COUNTED)[:_TOKENS_COUNTED]
     if len(tokens) != 3:
         raise SaslFailure.public(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(tokens)}")

@@ -1,11 +1,11 @@
 """The authentication of one connection: frames in, answers and a login (or a failure) out. No I/O.
 
-Every legal move is a row of ``MOVES``: the state, what came, and the method that answers it. What is not in the table
-ends the connection without an answer. There is no way to send more than a handful of frames before the end or a login.
-A failure has at most one answer; whoever owns the connection holds it back for a while
+Every legal move is a row of ``MOVES``: the state, the frame, and the method that answers it. A frame without a row ends
+the connection without an answer. At most a handful of frames can be sent before the end or a login. A failure has at
+most one answer; the owner of the connection holds it back for a while
 (``connection.failed.authentication.delay.ms``) and then closes.
 
-Only what SASL needs is decoded before somebody is logged in: the header, SaslHandshake and SaslAuthenticate.
+Only what SASL needs is decoded before the login: the header, SaslHandshake and SaslAuthenticate.
 ApiVersions goes to the listener's own handler. A real Kafka also decodes other requests that come in the middle of an
 exchange, to answer them with ILLEGAL_SASL_STATE; here they only close the connection.
 
@@ -86,19 +86,19 @@ _FRAME_STATES = frozenset(state for state, input_ in MOVES if input_ is Input.FR
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who is logged in now, and for how long."""
+    """A completed login: its principal and its lifetime."""
 
     principal: Principal
     mechanism: str
     session_lifetime_ms: int | None
-    """From now on; None for as long as the connection."""
+    """Milliseconds from now; None for the life of the connection."""
     is_reauthentication: bool
     client_can_reauthenticate: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a frame led to. ``answer`` is a frame's content; b"" is an empty frame, None is none.
+    """The result of a frame. ``answer`` is a frame's content; b"" is an empty frame, None no frame.
 
     With ``failure`` the connection is over: its text is for the log, ``answer`` goes out after the delay.
     """
@@ -111,7 +111,7 @@ class Outcome:
 
 
 class PeerServices(Protocol):
-    """What an authenticator needs of its connection."""
+    """The parts of a connection that an authenticator uses."""
 
     def answer_api_versions(self, frame: bytes) -> bytes | None:
         """The listener's answer to an ApiVersions request, with its header; None when it can't be read."""
@@ -169,7 +169,7 @@ class SaslAuthenticator:
 
     @property
     def is_pending(self) -> bool:
-        """True while nobody may be served."""
+        """True while no request may be served."""
         return self.state is not SaslState.COMPLETE
 
     @property
@@ -230,9 +230,9 @@ class SaslAuthenticator:
                 request,
                 SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=list(offered)),
             )
-            # As Kafka does, only who is not logged in yet is told which there are.
-            told = None if self.is_reauthentication else answer
-            return self._fail(f"mechanism {mechanism[:_SHOWN_MECHANISM_MAX]!r} is not enabled", told)
+            # As Kafka does, only a client that is not logged in yet receives the list of mechanisms.
+            refusal = None if self.is_reauthentication else answer
+            return self._fail(f"mechanism {mechanism[:_SHOWN_MECHANISM_MAX]!r} is not enabled", refusal)
         answer = _answer(request, SaslHandshakeResponse(mechanisms=list(offered)))
         if self.is_reauthentication and mechanism != self._mechanism:
             self._requested_mechanism = mechanism

@@ -45,7 +45,7 @@ class SaslClient(Protocol):
     mechanism_name: str
 
     def evaluate_challenge(self, challenge: bytes) -> bytes:
-        """The next message, b"" when there is none to send. Raises SaslFailure when the server can't be believed."""
+        """The next message, b"" when none is due. Raises SaslFailure when the server's proof is wrong."""
         ...
 
     @property
@@ -71,7 +71,7 @@ class PlainClient:
 
 
 class ScramClient:
-    """With ``token_auth`` the user is a delegation token's id and the password its HMAC in base64."""
+    """``token_auth`` says that the user is a delegation token's id and the password its HMAC in base64."""
 
     def __init__(
         self,

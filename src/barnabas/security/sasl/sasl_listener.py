@@ -1,4 +1,4 @@
-"""What one SASL listener offers: its mechanisms, its limits, and how many logged in.
+"""The SASL of one listener: its mechanisms, its limits, and its login counters.
 
 Made once when the listener opens; each connection gets its authenticator from it.
 """
@@ -34,7 +34,7 @@ class MechanismStats:
         self.reauthentications = 0
         self.failed_reauthentications = 0
         self.successful_without_reauthentication = 0
-        """Of the successful ones: clients too old to log in again on the same connection."""
+        """Successful logins of clients too old to re-authenticate on the same connection."""
 
 
 class AuthenticationStats:
@@ -63,7 +63,7 @@ class SaslMechanism:
 class SaslListener:
     name: str
     mechanisms: Mapping[str, SaslMechanism]
-    """By name, in the order in which clients are told of them."""
+    """Mechanisms by name, in the order in which clients receive them."""
     clock: Clock
     receive_bytes_max: int = 524288
     authentication_timeout_ms: int = 30000

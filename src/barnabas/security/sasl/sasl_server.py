@@ -1,4 +1,4 @@
-"""One mechanism's side of one exchange: bytes of the client in, bytes for it out, until somebody is logged in.
+"""One mechanism's side of one exchange: bytes of the client in, bytes for it out, until the client has logged in.
 
 A server is made anew for each exchange and forgotten after it. It does no I/O and knows nothing of frames.
 """
@@ -14,9 +14,9 @@ __all__ = ["SaslFailure", "SaslServer"]
 
 
 class SaslFailure(Exception):
-    """The client is not who it says, or what it sent is not the mechanism's language. The exchange is over.
+    """The client's proof is wrong, or its message violates the mechanism. The exchange is over.
 
-    ``public_message`` is told to the client; where it is None the authenticator says no more than that it failed.
+    ``public_message`` is sent to the client; where it is None the authenticator says no more than that it failed.
     ``reason`` is for our log: it names neither passwords nor tokens, nor whether the user exists.
     """
 
@@ -32,7 +32,7 @@ class SaslFailure(Exception):
 
 
 class SaslServer(Protocol):
-    """What is read-only here is None or False until ``is_complete``."""
+    """Read-only attributes are None or False until ``is_complete``."""
 
     def evaluate_response(self, response: bytes) -> bytes:
         """The next challenge, possibly empty. Raises SaslFailure; nothing else may escape."""
@@ -51,5 +51,5 @@ class SaslServer(Protocol):
 
     @property
     def token_owner(self) -> Principal | None:
-        """Who owns the delegation token that the client logged in with; None when it was no token."""
+        """The owner of the delegation token that the client logged in with; None without a token."""
         ...

@@ -1,8 +1,8 @@
 """The server of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677), and the formulas that both sides need.
 
-Who guesses user names learns nothing: an unknown user is sent a salt all the same, always the same one for the same
-name wherever the cluster is asked, and fails with the same words after the same work, when the proof arrives. A real
-Kafka refuses an unknown user at the first message, which tells whether a user exists.
+Guessing user names reveals nothing. An unknown user receives a salt, always the same one for the same name from every
+node, and fails with the same words after the same work, when the proof arrives. A real Kafka refuses an unknown user at
+the first message, which reveals whether a user exists.
 
 With the extension ``tokenauth=true`` the user is the id of a delegation token and the password is its HMAC in base64.
 """
@@ -48,10 +48,10 @@ _WRONG = "Authentication failed: Invalid user credentials"
 
 
 class FakeCredentials:
-    """Credentials that nobody can prove, for users that do not exist; they differ by user.
+    """Credentials that no proof can match, for users that do not exist; they differ by user.
 
-    They look like those that Kafka's tools make: a salt of letters and digits, and the iterations of most users. The
-    key must be the same wherever the same users are known: who is told two salts for a name knows that it is nobody's.
+    They look like those that Kafka's tools create: a salt of letters and digits, and the iterations of most users. The
+    key must be the same on all nodes: two different salts for a name would reveal that the user does not exist.
     """
 
     __slots__ = ("_key",)
@@ -209,7 +209,7 @@ def random_text(data: bytes) -> str:
 
 
 def signed_text(first: ClientFirst, sent: ServerFirst, final: ClientFinal) -> bytes:
-    """What RFC 5802 calls AuthMessage."""
+    """The AuthMessage of RFC 5802."""
     return f"{first.bare},{sent.text()},{final.without_proof}".encode()
 
 

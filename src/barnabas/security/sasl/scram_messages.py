@@ -44,18 +44,18 @@ _SERVER_FINAL = re.compile(rf"(?:e=(?P<error>{_VALUE_SAFE}))|(?:v=(?P<signature>
 
 
 class InvalidScramMessage(ValueError):
-    """The text is not the message that has to come now. It is not repeated: it may hold what is nobody's business."""
+    """The text is not the expected message. It is not repeated: it may contain a secret."""
 
 
 class ClientFirst(NamedTuple):
     authorization_id: str
-    """As a SASL name, not decoded; empty for none."""
+    """The authorization id as a SASL name, not decoded; empty if absent."""
     name: str
-    """As a SASL name."""
+    """The user as a SASL name."""
     nonce: str
     extensions: dict[str, str]
     bare: str
-    """What is signed: the message without its GS2 header, and without a reserved attribute."""
+    """The signed part: the message without its GS2 header, and without a reserved attribute."""
 
     @property
     def is_token_authenticated(self) -> bool:

@@ -304,7 +304,7 @@ def test_an_id_or_a_rule_that_is_there_and_one_that_is_not_are_faults() -> None:
         index.add(Uuid.from_int(1000), other)
     with pytest.raises(InvariantViolated, match="exists already under another id"):
         index.add(Uuid.from_int(1001), rule)
-    with pytest.raises(InvariantViolated, match="there is no ACL"):
+    with pytest.raises(InvariantViolated, match="no ACL has the id"):
         index.remove(Uuid.from_int(1001))
     assert len(index) == 1
 
