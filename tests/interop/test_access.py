@@ -267,7 +267,7 @@ def test_a_token_is_taken_from_a_file(cluster: Cluster) -> None:
         ("PLAINTEXT", {"security_protocol": "SSL"}, ConnectFailed, "if that listener is not encrypted"),
         ("TLS", {"security_protocol": "PLAINTEXT"}, Disconnected, "set security.protocol"),
         ("SASL", {"security_protocol": "PLAINTEXT"}, Disconnected, "set security.protocol to SASL_PLAINTEXT"),
-        ("PLAINTEXT", {"security_protocol": "SASL_PLAINTEXT"}, AuthenticationFailed, "nobody logs in at"),
+        ("PLAINTEXT", {"security_protocol": "SASL_PLAINTEXT"}, AuthenticationFailed, "clients do not log in at"),
         ("TLS", {"ssl_truststore_location": "other.pem"}, AuthenticationFailed, "ssl.truststore.location"),
         ("TLS", {"bootstrap_servers": "127.0.0.1"}, AuthenticationFailed, "connect by a name that is in it"),
     ],

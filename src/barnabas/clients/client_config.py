@@ -1,9 +1,9 @@
 """Kafka's client properties, as a ``--command-config`` file has them.
 
-What is used is checked by type and range. What we know and can't do is an error that names it. What only tunes what we
-don't have (metrics, consumers, idle connections) is taken without a word, so that one file serves all tools. What
-nobody knows is a warning, as in Kafka's clients. Secrets stay inside ``values`` and never get into a text.
-``retries``, ``retry.backoff.*`` and ``default.api.timeout.ms`` are read for callers, who alone know what to try again.
+Supported settings are checked by type and range. A known but unsupported setting is an error that names it. Settings
+that only tune absent parts (metrics, consumers, idle connections) are accepted silently, so that one file serves all
+tools. Unknown settings are warnings, as in Kafka's clients. Secrets stay inside ``values`` and appear in no message.
+``retries``, ``retry.backoff.*`` and ``default.api.timeout.ms`` are read for callers, which know what may be retried.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ _NO_EFFECT = re.compile(
 
 _UNSUPPORTED = (
     (r"sasl\.kerberos\..*", "Kerberos (GSSAPI) is not supported"),
-    (r"ssl\.provider|security\.providers", "there are no Java security providers here"),
+    (r"ssl\.provider|security\.providers", "Java security providers are not supported"),
     (r"ssl\.engine\.factory\.class|sasl\.login\.class|sasl\..*callback\.handler\.class", "Java classes can't be used"),
     (r"sasl\.oauthbearer\.(assertion|client\.credentials|jwt)\..*", "a token is read from a file, and never fetched"),
 )
 
 _BUILT_IN_CLASSES = ("OAuthBearerLoginCallbackHandler", "FileJwtRetriever")
-"""What a file for Kafka's clients names to read a token from a file, which is what we do anyway."""
+"""Java classes that read a token from a file, which this client does in any case."""
 
 
 @cache
@@ -102,7 +102,7 @@ def _definition() -> ConfigDef:
 
 
 class ClientConfig:
-    """Checked settings. ``warnings`` says what in the file nobody knows."""
+    """Checked settings. ``warnings`` names unknown settings of the file."""
 
     __slots__ = ("bootstrap", "values", "warnings")
 
@@ -201,7 +201,7 @@ def client_config(
 
 
 def _without_references(properties: Mapping[str, str], source: str, problems: list[str]) -> dict[str, str]:
-    """What config providers give, in place of the references to them; without what says which providers there are."""
+    """The properties with references replaced by their providers' values, without the providers' own settings."""
     from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, is_provider_setting
 
     providers = ConfigProviders(properties)

@@ -1,4 +1,4 @@
-"""What can go wrong between a client and a node. Messages are for the person who runs the client.
+"""Errors between a client and a node. Messages are for the person that runs the client.
 
 Retry loops ask only whether an error is ``Transient``.
 """
@@ -34,11 +34,11 @@ class InvalidClientConfig(ClientError, Terminal):
 
 
 class ConnectFailed(ClientError, Transient):
-    """No connection could be made: nobody is there, or TLS could not be agreed upon."""
+    """No connection could be made: the node is unreachable, or TLS could not be negotiated."""
 
 
 class AuthenticationFailed(ClientError, Terminal):
-    """The node does not believe that we are who we say, or we don't believe the node. Trying again is no use."""
+    """The node rejected this client's credentials, or the client the node's. A retry does not help."""
 
 
 class Disconnected(ClientError, Transient):

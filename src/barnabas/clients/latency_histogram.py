@@ -67,7 +67,7 @@ class LatencyHistogram:
         return self._max_us / 1_000_000
 
     def percentile_s(self, percentile: float) -> float:
-        """What so many percent took at most; 0 if nothing was recorded."""
+        """The latency below which this percentage lies; 0 if nothing was recorded."""
         wanted = max(1, -int(-self.count * percentile // 100))
         seen = 0
         for index, count in enumerate(self._counts):

@@ -46,10 +46,9 @@ def start_guarded(work: Coroutine[object, object, None], fail: Callable[[Excepti
 
 
 class TopicFollower:
-    """Asks anew where the partitions are whenever ``is_stale`` is set, and again, ever more slowly, until it is known.
+    """Requests the leaders when ``is_stale`` is set, and again with growing pauses until they are known.
 
-    ``passing`` are the errors that may go away, for ``unknown_for_s``; ``fail`` is told of one that does not, and then
-    nothing more is asked.
+    ``retriable`` are the errors to retry, for ``unknown_for_s``; any other is passed to ``fail`` and ends the requests.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class TopicFollower:
         *,
         take: Callable[[TopicMetadata], None],
         fail: Callable[[Exception], None],
-        passing: AbstractSet[ErrorCode],
+        retriable: AbstractSet[ErrorCode],
         backoff_s: float,
         backoff_max_s: float,
         unknown_for_s: float = UNKNOWN_TOPIC_FOR_S,
@@ -67,7 +66,7 @@ class TopicFollower:
         self._source = source
         self._take = take
         self._fail = fail
-        self._passing = passing
+        self._retriable = retriable
         self._backoff_s = backoff_s
         self._backoff_max_s = backoff_max_s
         self._unknown_for_s = unknown_for_s
@@ -84,7 +83,7 @@ class TopicFollower:
                 unknown_since = None
             except AdminError as error:
                 unknown_since = now_s() if unknown_since is None else unknown_since
-                if error.code not in self._passing or now_s() - unknown_since > self._unknown_for_s:
+                if error.code not in self._retriable or now_s() - unknown_since > self._unknown_for_s:
                     self._fail(error)
                     return
                 self.is_stale.set()

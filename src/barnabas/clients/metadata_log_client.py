@@ -1,8 +1,8 @@
-"""Reads the committed metadata log of a live quorum, as an observer without a replica id: nobody hears of it.
+"""Reads the committed metadata log of a live quorum, as an observer without a replica id, unknown to the quorum.
 
-``catch_up`` gives the image as it was committed when it asked: a snapshot where the leader has one, and the log behind
-it up to the high watermark. Called again it reads only what came since. It needs CLUSTER_ACTION on the cluster, as
-every reader of that log does.
+``catch_up`` returns the image committed at the time of the call: a snapshot where the leader has one, and the log
+behind it up to the high watermark. Called again it reads only newer records. It needs CLUSTER_ACTION on the cluster,
+as every reader of that log does.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TOPIC = "__cluster_metadata"
 _FETCH_BYTES = 8 * 1024 * 1024
 _RETRY_S = 0.1
 _HOPS_MAX = 3
-"""Who is asked first tells who leads, and may be wrong by a moment."""
+"""The first node names the leader, which may have changed a moment ago."""
 _LOOK_ELSEWHERE = frozenset(
     {ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER}
 )
@@ -103,7 +103,7 @@ class MetadataLogClient:
         return self._loader.image
 
     async def _fetch(self) -> PartitionData | None:
-        """The leader's answer; None when there is no leader now, or another one than we knew."""
+        """The leader's answer; None without a leader, or with a new one."""
         for _ in range(_HOPS_MAX):
             try:
                 response = await self._ask(self._leader, self._fetch_request())
@@ -203,7 +203,7 @@ def _snapshot_records(data: bytes) -> tuple[list[Message], int]:
     for batch in iter_batches(data):
         batch.ensure_valid()
         if batch.is_control:
-            headers = [each for _, each in read_control_records(batch) if isinstance(each, SnapshotHeaderRecord)]
+            headers = [record for _, record in read_control_records(batch) if isinstance(record, SnapshotHeaderRecord)]
             time_ms = headers[0].last_contained_log_timestamp if headers else time_ms
         else:
             records += [decode_metadata_record(record.value or b"")[0] for record in batch.records()]
@@ -215,7 +215,7 @@ def _check(code: int) -> None:
     if error is ErrorCode.NONE:
         return
     if error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-        raise NotAllowed("the metadata log is for who has CLUSTER_ACTION on the cluster, as the nodes of it do")
+        raise NotAllowed("reading the metadata log needs CLUSTER_ACTION on the cluster, which its nodes have")
     raise RemoteProtocolError(f"the metadata log can't be read: {error.name}")
 
 

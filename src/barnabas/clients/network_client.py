@@ -1,8 +1,8 @@
-"""A client of a cluster: finds a node that answers, agrees with it on versions, proves who it is, and asks.
+"""A client of a cluster: finds a node that answers, negotiates versions, authenticates, and sends requests.
 
 ``NetworkClient`` talks to the first bootstrap server that can be reached, and to any other node by its address
-(``connection_to``), over one connection each. Which node a request belongs to, and whether it may be sent again, is for
-the caller to know: a request is sent once. A connection that ended is made anew when the next request needs it.
+(``connection_to``), over one connection each. The right node of a request, and whether it may be sent again, are up to
+the caller: a request is sent once. An ended connection is opened again by the next request.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class NetworkClient:
         raise ConnectFailed("no bootstrap server can be used:\n" + "\n".join(f"  {error}" for error in failures))
 
     async def connection_to(self, address: Address) -> NodeConnection:
-        """The connection to this node, opened if there is none."""
+        """The connection to this node, opened if necessary."""
         known = self._connections.get(address)
         if known is not None and known.is_open:
             return known
@@ -89,11 +89,11 @@ class NetworkClient:
         return await asyncio.shield(task)
 
     async def open(self, address: Address) -> NodeConnection:
-        """A connection of the caller's own, who closes it."""
+        """Open a connection that the caller owns and closes."""
         return await _open(address, self.config, self._tls, self._make_sasl_client)
 
     def _opened(self, address: Address, task: asyncio.Task[NodeConnection]) -> None:
-        """Kept for the next one, also when whoever wanted it has given up meanwhile."""
+        """Keep the connection for later requests, even if its caller has given up."""
         self._opening.pop(address, None)
         if not task.cancelled() and task.exception() is None:
             self._connections[address] = task.result()
@@ -192,7 +192,7 @@ async def _connect(address: Address, config: ClientConfig, tls: ssl.SSLContext |
 
 
 async def _versions(connection: NodeConnection) -> Mapping[int, SupportedVersions]:
-    """What the node offers. It may know only older versions of this very request, and then says which."""
+    """The node's API versions. It may know only older versions of ApiVersions, and then names them."""
     version = 4
     for _ in range(2):
         request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=__version__)
@@ -205,7 +205,7 @@ async def _versions(connection: NodeConnection) -> Mapping[int, SupportedVersion
             break
         version = 0 if own is None else min(version - 1, own.max)
     name = ErrorCode(response.error_code).name if response.error_code in ErrorCode._value2member_map_ else "?"
-    raise RemoteProtocolError(f"{connection.address} does not tell its versions: {name} ({response.error_code})")
+    raise RemoteProtocolError(f"{connection.address} does not return its API versions: {name} ({response.error_code})")
 
 
 def _set_options(sock: socket.socket | None, config: ClientConfig) -> None:

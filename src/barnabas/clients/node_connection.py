@@ -2,7 +2,7 @@
 
 Any number of requests may wait at once. A node answers a connection's requests in order, so an answer that does not
 come holds up all others: when one request runs out of time the connection is closed, as Kafka's clients do.
-Nothing is tried again here; whoever asks knows whether asking twice is harmless.
+Nothing is retried here; the caller knows whether a repetition is harmless.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["NodeConnection", "ResponseReader", "SupportedVersions"]
 T = TypeVar("T")
 R = TypeVar("R", bound="Message")
 ResponseReader: TypeAlias = "Callable[[bytearray, int, int], T]"
-"""What makes an answer of a frame, the version and the place where the body begins; it may keep the frame."""
+"""Decodes an answer from a frame, the version and the start of the body; it may keep the frame."""
 
 _SIZE = Struct(">i")
 _RESPONSE_BYTES_MAX = 256 * 1024 * 1024
@@ -50,7 +50,7 @@ class SupportedVersions(NamedTuple):
 
 
 class _Expected:
-    """An answer that is to come: how to read it, and who waits for it (nobody, once he gave up)."""
+    """An expected answer: its decoder, and its future (cancelled if the caller gave up)."""
 
     __slots__ = ("api_key", "correlation_id", "future", "read", "version")
 
@@ -70,7 +70,7 @@ class _Expected:
 
 
 class NodeConnection(asyncio.BufferedProtocol):
-    """Made by ``clients.network_client``; ``request`` is what everybody else needs."""
+    """Created by ``clients.network_client``; other callers use ``request``."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class NodeConnection(asyncio.BufferedProtocol):
         is_plaintext: bool = True,
         uses_sasl: bool = False,
     ) -> None:
-        """The last two are what was set up on our side; they tell what the other side may want instead."""
+        """The last two are this side's setup, from which errors derive what the node may expect."""
         self.address = address
         self.versions: Mapping[int, SupportedVersions] = {}
         self.client_id = client_id
@@ -103,7 +103,7 @@ class NodeConnection(asyncio.BufferedProtocol):
         self._lost = self._loop.create_future()
         self._received_s = 0.0
         self.silence_limit_s: float | None = None
-        """For how long the node may send nothing while an answer is owed to a request that is made from now on."""
+        """Seconds for which the node may be silent while an answer is due; applies to later requests."""
 
     @property
     def is_open(self) -> bool:
@@ -176,9 +176,9 @@ class NodeConnection(asyncio.BufferedProtocol):
         await self._can_write.wait()
 
     def start(self, message: Request[R], *, version: int, timeout_s: float | None = None) -> asyncio.Future[R]:
-        """Send a request now, so that requests go out in the order of these calls, and give what its response will be.
+        """Send a request now, so that requests go out in the order of these calls, and return a future of its response.
 
-        For who keeps several under way; all others use ``request``. Raises Disconnected.
+        For callers with several requests under way; others use ``request``. Raises Disconnected.
         """
         return self._start(message, version, timeout_s, message.response_type().decode)
 
@@ -205,7 +205,7 @@ class NodeConnection(asyncio.BufferedProtocol):
         timer = self._loop.call_at(due_s, self._check_silence, expected, limit_s, since_s)
         expected.future.add_done_callback(lambda _: timer.cancel())
 
-    def tell(self, message: Request[Message], *, version: int) -> None:
+    def send_unanswered(self, message: Request[Message], *, version: int) -> None:
         """Send a request that is never answered: Produce with acks=0. Raises Disconnected."""
         self._write(message, version)
 
@@ -215,7 +215,7 @@ class NodeConnection(asyncio.BufferedProtocol):
         self._log_in_at = self._loop.time() + after_s
 
     async def _keep_session(self, log_in: Callable[[], Awaitable[None]]) -> None:
-        """Requests wait while somebody logs in; those that are under way are answered before."""
+        """Requests wait during the login; those under way are answered before."""
         async with self._logging_in:
             if self._loop.time() >= self._log_in_at:
                 try:
@@ -292,7 +292,7 @@ class NodeConnection(asyncio.BufferedProtocol):
 
     def _receive(self, frame: bytearray) -> None:
         if not self._expected:
-            self._end(RemoteProtocolError(f"{self.address} sent an answer that nobody asked for"))
+            self._end(RemoteProtocolError(f"{self.address} sent an answer without a request"))
             return
         expected = self._expected[0]
         key, version = expected.api_key, expected.version

@@ -1,8 +1,8 @@
 """Logs a connection in over SASL, and again before its session ends (KIP-368).
 
-Who we are stands in ``sasl.jaas.config``, as for Kafka's clients: user and password for PLAIN and SCRAM (a delegation
+Credentials come from ``sasl.jaas.config``, as for Kafka's clients: user and password for PLAIN and SCRAM (a delegation
 token's id and HMAC with ``tokenauth="true"``). An OAUTHBEARER token is read from the file that
-``sasl.oauthbearer.token.endpoint.url`` names, for each login anew, because something else renews it.
+``sasl.oauthbearer.token.endpoint.url`` names, again for each login, because it is renewed from outside.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ class SaslLogin:
                 f"{connection.address} does not offer sasl.mechanism {self._mechanism}; it offers {offered}"
             )
         if response.error_code == ErrorCode.ILLEGAL_SASL_STATE:
-            raise AuthenticationFailed(f"nobody logs in at {connection.address} -> take SASL_ out of security.protocol")
+            raise AuthenticationFailed(
+                f"clients do not log in at {connection.address} -> remove SASL_ from security.protocol"
+            )
         if response.error_code:
             raise AuthenticationFailed(f"{connection.address} refused the SASL handshake: {_name(response.error_code)}")
 
@@ -89,7 +91,7 @@ class SaslLogin:
 
 
 def sasl_client_maker(config: ClientConfig) -> Callable[[], SaslClient]:
-    """What begins an exchange. Raises InvalidClientConfig for what can't work."""
+    """Create the client of the mechanism. Raises InvalidClientConfig for unusable settings."""
     try:
         entry = parse_jaas_entry(config.values["sasl.jaas.config"].value)
         return _maker(config, entry)
@@ -109,9 +111,9 @@ def _maker(config: ClientConfig, entry: JaasEntry) -> Callable[[], SaslClient]:
     if user is None or password is None:
         raise ValueError(f"{module} needs username and password")
     if mechanism == "PLAIN":
-        PlainClient(user, password)  # What it refuses is to be said before there is a connection.
+        PlainClient(user, password)  # Refuses bad values before a connection is opened.
         return lambda: PlainClient(user, password)
-    scram = next(each for each in ScramMechanism if each.mechanism_name == mechanism)
+    scram = next(candidate for candidate in ScramMechanism if candidate.mechanism_name == mechanism)
     token_auth = options.get("tokenauth", "").lower() == "true"
     return lambda: ScramClient(scram, user, password, token_auth=token_auth)
 

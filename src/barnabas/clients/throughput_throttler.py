@@ -1,6 +1,6 @@
-"""When the next of many things is due, at a rate: a schedule that does not wait for answers.
+"""Schedules events at a rate, independent of answers.
 
-Who falls behind catches up, and a thing that was made late counts from when it was due. So a cluster that stalls for a
+A late sender catches up, and a late event counts from the time when it was due. So a cluster that stalls for a
 second shows in all the latencies of that second, and not in one of them ("coordinated omission").
 """
 

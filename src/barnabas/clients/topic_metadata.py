@@ -21,7 +21,7 @@ __all__ = ["NO_LEADER", "TopicMetadata", "TopicMetadataSource"]
 
 NO_LEADER = -1
 _CAN_REFUSE_CREATION = 4
-_PASSING = frozenset({ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REPLICA_NOT_AVAILABLE})
+_RETRIABLE = frozenset({ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REPLICA_NOT_AVAILABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class TopicMetadata:
         return sorted(self.leaders)
 
     def address_of(self, partition: int) -> Address | None:
-        """Where the leader is; None while there is none that we know."""
+        """The leader's address; None while it is unknown."""
         return self.nodes.get(self.leaders.get(partition, NO_LEADER))
 
 
@@ -52,7 +52,7 @@ class TopicMetadataSource:
         self._nodes: dict[int, Address] = {}
 
     async def load(self) -> TopicMetadata:
-        """Raises AdminError for a topic that isn't there or may not be seen, ClientError when nobody answers."""
+        """Read the metadata. Raises AdminError for a missing or invisible topic, ClientError without an answer."""
         try:
             return await self._ask(await self._network.connect())
         except ClientError as failure:
@@ -74,7 +74,7 @@ class TopicMetadataSource:
         response = await connection.request(request, version=version)
         self._nodes = {node.node_id: Address(node.host, node.port) for node in response.brokers}
         (topic,) = response.topics
-        if topic.error_code and not (topic.error_code in _PASSING and topic.partitions):
+        if topic.error_code and not (topic.error_code in _RETRIABLE and topic.partitions):
             raise admin_error(topic.error_code, None, self.topic)
         return _metadata(self.topic, topic, self._nodes)
 
@@ -85,7 +85,7 @@ def _metadata(name: str, topic: Any, nodes: Mapping[int, Address]) -> TopicMetad
     return TopicMetadata(
         name,
         topic.topic_id,
-        {each.partition_index: each.leader_id for each in topic.partitions},
-        {each.partition_index: each.leader_epoch for each in topic.partitions},
+        {partition.partition_index: partition.leader_id for partition in topic.partitions},
+        {partition.partition_index: partition.leader_epoch for partition in topic.partitions},
         dict(nodes),
     )

@@ -207,7 +207,7 @@ class MemoryConnection:
         asyncio.get_running_loop().call_soon(self._answer, received, version, future)
         return future
 
-    def tell(self, message: Any, *, version: int) -> None:
+    def send_unanswered(self, message: Any, *, version: int) -> None:
         self._cluster.answer(self._node, type(message).decode(message.encode(version), version))
 
     @property

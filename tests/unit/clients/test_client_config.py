@@ -163,5 +163,5 @@ def test_secrets_may_stand_elsewhere(tmp_path: Path) -> None:
     found = client_config(properties)
     assert found.values["ssl.key.password"] == Password("p w")
     assert found.warnings == ()
-    with pytest.raises(InvalidClientConfig, match=r"ssl\.key\.password: .*there is no other in"):
+    with pytest.raises(InvalidClientConfig, match=r"ssl\.key\.password: .*has no key other"):
         client_config({**properties, "ssl.key.password": f"${{file:{secrets}:other}}"})

@@ -1,7 +1,7 @@
-"""Reads a DescribeAcls answer as its rules are wanted, however many there are.
+"""Reads the rules of a DescribeAcls answer lazily, however many it has.
 
-Decoding 250,000 rules at once would hold up the event loop for a second, and every other request with it. So the frame
-is kept, and whoever iterates can let others have their turn.
+Decoding 250,000 rules at once would block the event loop for a second, and every other request with it. So the frame
+is kept, and the caller can serve others while it iterates.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Rule(Message, versions="1-3", flexible="2+"):
 
 
 class AclAnswer:
-    """What stands before the rules is read at once; ``rules`` can be iterated one time."""
+    """The fields before the rules are read at once; ``rules`` can be iterated once."""
 
     def __init__(self, frame: bytearray, version: int, position: int) -> None:
         self._frame = frame

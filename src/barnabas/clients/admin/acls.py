@@ -45,7 +45,7 @@ class AclOperations(Operations):
     async def create_acls(
         self, bindings: Iterable[AclBinding], *, wait: bool = False, timeout_s: float | None = None
     ) -> Results[AclBinding, None]:
-        """Add rules. One that is there already is no error."""
+        """Add rules. A rule that exists is not an error."""
         wanted = list(dict.fromkeys(bindings))
         for binding in wanted:
             _refuse_bad_binding(binding)
@@ -54,7 +54,7 @@ class AclOperations(Operations):
         async def create(part: Sequence[AclBinding]) -> Results[AclBinding, None]:
             return await self._items_in_order(
                 part,
-                lambda left: CreateAclsRequest(creations=[_creation(each) for each in left]),
+                lambda left: CreateAclsRequest(creations=[_creation(binding) for binding in left]),
                 lambda response, asked: map(_done, response.results, asked),
                 deadline,
                 api=ApiKey.CREATE_ACLS,
@@ -75,14 +75,14 @@ class AclOperations(Operations):
         async def delete(part: Sequence[AclBindingFilter]) -> Results[AclBindingFilter, tuple[AclBinding, ...]]:
             return await self._items_in_order(
                 part,
-                lambda left: DeleteAclsRequest(filters=[_deletion(each) for each in left]),
+                lambda left: DeleteAclsRequest(filters=[_deletion(acl_filter) for acl_filter in left]),
                 lambda response, asked: map(_deleted, response.filter_results, asked),
                 deadline,
                 api=ApiKey.DELETE_ACLS,
             )
 
         results = await self._in_chunks(wanted, _ACLS_PER_REQUEST, delete)
-        gone = dict.fromkeys(each for removed in results.values.values() for each in removed)
+        gone = dict.fromkeys(binding for removed in results.values.values() for binding in removed)
         if wait and gone:
             await self._until_acls_are(gone, deadline, there=False)
         return results
@@ -118,9 +118,9 @@ class AclOperations(Operations):
 
         async def shows(target: Target) -> bool:
             held: set[AclBinding] = set()
-            filters = [AclBindingFilter(*each) for each in wanted] if len(wanted) <= _ASKED_ONE_BY_ONE else None
-            for each in filters or [AclBindingFilter()]:
-                held.update([rule async for rule in self._rules(each, deadline, target) if rule in wanted])
+            filters = [AclBindingFilter(*binding) for binding in wanted] if len(wanted) <= _ASKED_ONE_BY_ONE else None
+            for acl_filter in filters or [AclBindingFilter()]:
+                held.update([rule async for rule in self._rules(acl_filter, deadline, target) if rule in wanted])
             return held == wanted if there else not held
 
         await self._until_each_broker(shows, deadline, "adding rules" if there else "removing rules")
@@ -173,18 +173,18 @@ def _done(result: AclCreationResult, binding: AclBinding) -> AdminError | None:
 def _deleted(result: DeleteAclsFilterResult, acl_filter: AclBindingFilter) -> tuple[AclBinding, ...] | AdminError:
     """One rule that could not be removed fails its filter."""
     parts: tuple[DeleteAclsFilterResult | DeleteAclsMatchingAcl, ...] = (result, *result.matching_acls)
-    for each in parts:
-        if each.error_code:
-            return admin_error(each.error_code, each.error_message, acl_filter)
+    for part in parts:
+        if part.error_code:
+            return admin_error(part.error_code, part.error_message, acl_filter)
     return tuple(
         AclBinding(
-            each.resource_type,
-            each.resource_name,
-            each.pattern_type,
-            each.principal,
-            each.host,
-            each.operation,
-            each.permission_type,
+            matching.resource_type,
+            matching.resource_name,
+            matching.pattern_type,
+            matching.principal,
+            matching.host,
+            matching.operation,
+            matching.permission_type,
         )
-        for each in result.matching_acls
+        for matching in result.matching_acls
     )

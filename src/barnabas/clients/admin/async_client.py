@@ -1,4 +1,4 @@
-"""What the admin client does: every operation on a cluster that Kafka's protocol has, for asyncio.
+"""The admin client for asyncio: every operation on a cluster in Kafka's protocol.
 
 Use ``AdminClient``, which is this class and can make the client for code without asyncio too.
 """
@@ -65,7 +65,7 @@ class AsyncAdminClient(
 
     @classmethod
     def from_file(cls, path: str, *, bootstrap_servers: str | None = None) -> Self:
-        """With the properties of a file, as Kafka's tools take by ``--command-config``."""
+        """Create a client from a properties file, as with ``--command-config`` of Kafka's tools."""
         return cls(config=read_client_config(path, bootstrap=bootstrap_servers))
 
     @property

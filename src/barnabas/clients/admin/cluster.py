@@ -1,4 +1,4 @@
-"""The cluster itself: its nodes, and brokers that are gone for good."""
+"""Operations on the cluster itself: describe its nodes, and unregister brokers."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 __all__ = ["ClusterDescription", "ClusterOperations", "Node"]
 
 _BROKERS, _CONTROLLERS = 1, 2
-_TELLS_OPERATIONS = 8
-"""Older versions of Metadata have no authorized operations; who asks for them is told None."""
+_HAS_OPERATIONS = 8
+"""Older versions of Metadata have no authorized operations: callers receive None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class ClusterOperations(Operations):
         include_fenced_brokers: bool = False,
         timeout_s: float | None = None,
     ) -> ClusterDescription:
-        """Fenced brokers are told from Kafka 4.0 on."""
+        """Describe the nodes; fenced brokers are listed since Kafka 4.0."""
         deadline = self._deadline(timeout_s)
         endpoint = _CONTROLLERS if self._config.asks_controllers else _BROKERS
         response: DescribeClusterResponse | MetadataResponse
@@ -81,8 +81,7 @@ class ClusterOperations(Operations):
             response = await self._call(
                 lambda version: MetadataRequest(
                     topics=[],
-                    include_cluster_authorized_operations=include_authorized_operations
-                    and version >= _TELLS_OPERATIONS,
+                    include_cluster_authorized_operations=include_authorized_operations and version >= _HAS_OPERATIONS,
                 ),
                 deadline,
                 api=ApiKey.METADATA,
@@ -106,7 +105,7 @@ class ClusterOperations(Operations):
 
         With ``wait`` (from Kafka 4.0 on) no live broker names it any more, not even as fenced.
         """
-        refuse_unless(broker_id >= 0, f"there is no broker {broker_id}")
+        refuse_unless(broker_id >= 0, f"{broker_id} is not a broker id")
         deadline = self._deadline(timeout_s)
         await self._call(UnregisterBrokerRequest(broker_id=broker_id), deadline, api=ApiKey.UNREGISTER_BROKER)
         if not wait:
@@ -120,13 +119,13 @@ class ClusterOperations(Operations):
                 target=target,
                 at_least=2,
             )
-            return all(each.broker_id != broker_id for each in response.brokers)
+            return all(broker.broker_id != broker_id for broker in response.brokers)
 
         await self._until_each_broker(shows, deadline, "forgetting the broker")
 
 
 def _description(response: DescribeClusterResponse | MetadataResponse, with_operations: bool) -> ClusterDescription:
-    nodes = tuple(sorted((_node(each) for each in response.brokers), key=lambda node: node.id))
+    nodes = tuple(sorted((_node(broker) for broker in response.brokers), key=lambda node: node.id))
     return ClusterDescription(
         response.cluster_id,
         nodes,

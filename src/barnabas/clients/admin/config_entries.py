@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ConfigResource:
-    """What has settings. The broker with the empty name stands for the default of all brokers."""
+    """A resource with settings. The broker with the empty name is the default of all brokers."""
 
     type: ConfigResourceType
     name: str
@@ -74,7 +74,7 @@ class ConfigSynonym:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One setting. The value of a sensitive one is None: no node tells it. ``type`` is None when it is not told."""
+    """One setting. Nodes never return the value of a sensitive one: it is None. ``type`` is None if unknown."""
 
     name: str
     value: str | None
@@ -161,18 +161,20 @@ def is_shown(op: AlterConfigOp, config: Config) -> bool:
     return meant <= held if op.op == AlterConfigOpType.APPEND else not meant & held
 
 
-def _same(told: str | None, given: str | None) -> bool:
-    """Nodes may tell a value in another form than it was given: 0100 as 100, TRUE as true, lists without blanks."""
-    if told is None or given is None or told == given:
-        return told == given
+def _same(returned: str | None, given: str | None) -> bool:
+    """Whether values are equal; nodes may return 0100 as 100, TRUE as true, lists without blanks."""
+    if returned is None or given is None or returned == given:
+        return returned == given
     try:
-        return float(told) == float(given)
+        return float(returned) == float(given)
     except ValueError:
-        return [each.strip().lower() for each in told.split(",")] == [each.strip().lower() for each in given.split(",")]
+        return [item.strip().lower() for item in returned.split(",")] == [
+            item.strip().lower() for item in given.split(",")
+        ]
 
 
 def _words(value: str | None) -> set[str]:
-    return {each.strip() for each in (value or "").split(",") if each.strip()}
+    return {word.strip() for word in (value or "").split(",") if word.strip()}
 
 
 class _NamesResource(Protocol):
@@ -194,8 +196,8 @@ def config_entry(entry: DescribeConfigsResourceResult) -> ConfigEntry:
         entry.is_sensitive,
         entry.read_only,
         tuple(
-            ConfigSynonym(each.name, each.value, known(ConfigSource, each.source, ConfigSource.UNKNOWN))
-            for each in entry.synonyms
+            ConfigSynonym(synonym.name, synonym.value, known(ConfigSource, synonym.source, ConfigSource.UNKNOWN))
+            for synonym in entry.synonyms
         ),
         ConfigType(entry.config_type) if entry.config_type in ConfigType._value2member_map_ else None,
         entry.documentation,

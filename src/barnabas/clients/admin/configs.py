@@ -104,14 +104,14 @@ class ConfigOperations(Operations):
             return incremental.IncrementalAlterConfigsRequest(
                 resources=[
                     incremental.AlterConfigsResource(
-                        resource_type=each.type,
-                        resource_name=each.name,
+                        resource_type=resource.type,
+                        resource_name=resource.name,
                         configs=[
                             incremental.AlterableConfig(name=op.name, config_operation=op.op, value=op.value)
-                            for op in wanted[each]
+                            for op in wanted[resource]
                         ],
                     )
-                    for each in left
+                    for resource in left
                 ],
                 validate_only=validate_only,
             )
@@ -119,7 +119,7 @@ class ConfigOperations(Operations):
         deadline = self._deadline(timeout_s)
         results = await self._alter(wanted, build, ApiKey.INCREMENTAL_ALTER_CONFIGS, deadline)
         if wait and not validate_only and results.values:
-            await self._until_configs_show({each: wanted[each] for each in results.values}, deadline)
+            await self._until_configs_show({resource: wanted[resource] for resource in results.values}, deadline)
         return results
 
     async def alter_configs(
@@ -130,22 +130,22 @@ class ConfigOperations(Operations):
         wait: bool = False,
         timeout_s: float | None = None,
     ) -> Results[ConfigResource, None]:
-        """The legacy API: these settings replace ALL that were set on the resource. Prefer the incremental one.
+        """Use the legacy API: these settings replace ALL that were set on the resource. Prefer the incremental one.
 
-        With ``wait`` every live broker tells these settings; what they replaced is not looked at.
+        ``wait`` waits until every live broker returns these settings; replaced ones are not checked.
         """
 
         def build(left: Sequence[ConfigResource]) -> legacy.AlterConfigsRequest:
             return legacy.AlterConfigsRequest(
                 resources=[
                     legacy.AlterConfigsResource(
-                        resource_type=each.type,
-                        resource_name=each.name,
+                        resource_type=resource.type,
+                        resource_name=resource.name,
                         configs=[
-                            legacy.AlterableConfig(name=name, value=value) for name, value in configs[each].items()
+                            legacy.AlterableConfig(name=name, value=value) for name, value in configs[resource].items()
                         ],
                     )
-                    for each in left
+                    for resource in left
                 ],
                 validate_only=validate_only,
             )
@@ -154,8 +154,10 @@ class ConfigOperations(Operations):
         results = await self._alter(configs, build, ApiKey.ALTER_CONFIGS, deadline)
         if wait and not validate_only and results.values:
             changes = {
-                each: [AlterConfigOp.set(name, value) for name, value in configs[each].items() if value is not None]
-                for each in results.values
+                resource: [
+                    AlterConfigOp.set(name, value) for name, value in configs[resource].items() if value is not None
+                ]
+                for resource in results.values
             }
             await self._until_configs_show(changes, deadline)
         return results
@@ -163,16 +165,16 @@ class ConfigOperations(Operations):
     async def list_config_resources(
         self, types: Iterable[ConfigResourceType] = (), *, timeout_s: float | None = None
     ) -> list[ConfigResource]:
-        """The resources that have or may have settings, of these types or of all that the node knows.
+        """List the resources that have or may have settings, of these types or of all that the node knows.
 
-        Before Kafka 4.1 topics and brokers are told from the metadata, and groups can't be told: asked for all, a node
-        leaves them out; asked for groups, UnsupportedVersion is raised.
+        Before Kafka 4.1 topics and brokers come from the metadata, and groups can't be listed: a request for all types
+        omits them, a request for groups raises UnsupportedVersion.
         """
         asked = list(dict.fromkeys(types))
         deadline = self._deadline(timeout_s)
 
         def build(version: int) -> ListConfigResourcesRequest:
-            return ListConfigResourcesRequest(resource_types=[int(each) for each in asked])
+            return ListConfigResourcesRequest(resource_types=[int(resource_type) for resource_type in asked])
 
         try:
             response = await self._call(build, deadline, api=ApiKey.LIST_CONFIG_RESOURCES, at_least=1)
@@ -183,29 +185,29 @@ class ConfigOperations(Operations):
         else:
             found = [
                 ConfigResource(
-                    known(ConfigResourceType, each.resource_type, ConfigResourceType.UNKNOWN), each.resource_name
+                    known(ConfigResourceType, listed.resource_type, ConfigResourceType.UNKNOWN), listed.resource_name
                 )
-                for each in response.config_resources
+                for listed in response.config_resources
             ]
-        return sorted(found, key=lambda each: (each.type, each.name))
+        return sorted(found, key=lambda resource: (resource.type, resource.name))
 
     async def _resources_of_an_old_node(
         self, asked: Sequence[ConfigResourceType], deadline: Deadline
     ) -> list[ConfigResource]:
         def is_asked(*types: ConfigResourceType) -> bool:
-            return not asked or any(each in asked for each in types)
+            return not asked or any(resource_type in asked for resource_type in types)
 
         found: list[ConfigResource] = []
         if is_asked(ConfigResourceType.TOPIC, ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
             response = await self._call(MetadataRequest(topics=None), deadline, api=ApiKey.METADATA, at_least=1)
-            found += [ConfigResource.topic(each.name) for each in response.topics if each.name is not None]
-            found += [ConfigResource.broker(each.node_id) for each in response.brokers]
-            found += [ConfigResource.broker_logger(each.node_id) for each in response.brokers]
+            found += [ConfigResource.topic(topic.name) for topic in response.topics if topic.name is not None]
+            found += [ConfigResource.broker(node.node_id) for node in response.brokers]
+            found += [ConfigResource.broker_logger(node.node_id) for node in response.brokers]
         if is_asked(ConfigResourceType.CLIENT_METRICS):
             with suppress(*(() if asked else (UnsupportedVersion,))):  # Kafka 3.7 was the first to have any.
                 listed = await self._call(ListConfigResourcesRequest(), deadline, api=ApiKey.LIST_CONFIG_RESOURCES)
-                found += [ConfigResource.client_metrics(each.resource_name) for each in listed.config_resources]
-        return [each for each in found if is_asked(each.type)]
+                found += [ConfigResource.client_metrics(resource.resource_name) for resource in listed.config_resources]
+        return [resource for resource in found if is_asked(resource.type)]
 
     async def _describe(
         self,
@@ -219,8 +221,10 @@ class ConfigOperations(Operations):
         def build(version: int) -> DescribeConfigsRequest:
             return DescribeConfigsRequest(
                 resources=[
-                    DescribeConfigsResource(resource_type=each.type, resource_name=each.name, configuration_keys=keys)
-                    for each in resources
+                    DescribeConfigsResource(
+                        resource_type=resource.type, resource_name=resource.name, configuration_keys=keys
+                    )
+                    for resource in resources
                 ],
                 include_synonyms=synonyms,
                 include_documentation=documentation and version >= 3,
@@ -229,7 +233,7 @@ class ConfigOperations(Operations):
         return await self._items(
             resources,
             lambda left: build,
-            lambda response: ((config_resource(each), _config(each)) for each in response.results),
+            lambda response: ((config_resource(result), _config(result)) for result in response.results),
             deadline,
             api=ApiKey.DESCRIBE_CONFIGS,
             target=target,
@@ -249,7 +253,7 @@ class ConfigOperations(Operations):
             return await self._items(
                 part,
                 build,
-                lambda response: ((config_resource(each), _done(each)) for each in response.responses),
+                lambda response: ((config_resource(result), _done(result)) for result in response.responses),
                 deadline,
                 api=api,
                 target=target,
@@ -265,12 +269,15 @@ class ConfigOperations(Operations):
         self, changes: Mapping[ConfigResource, Sequence[AlterConfigOp]], deadline: Deadline
     ) -> None:
         async def shows(target: Target) -> bool:
-            here = [each for each in changes if not each.answers_itself or broker(int(each.name)) == target]
+            here = [
+                resource for resource in changes if not resource.answers_itself or broker(int(resource.name)) == target
+            ]
             for part in chunks(here, _DESCRIBED_PER_REQUEST):
                 found = await self._describe(part, None, False, False, target, deadline)
                 if any(
-                    each not in found.values or not all(is_shown(op, found.values[each]) for op in changes[each])
-                    for each in part
+                    resource not in found.values
+                    or not all(is_shown(op, found.values[resource]) for op in changes[resource])
+                    for resource in part
                 ):
                     return False
             return True
@@ -279,11 +286,11 @@ class ConfigOperations(Operations):
 
 
 def _by_target(resources: list[ConfigResource], size: int) -> Iterable[tuple[Target, Sequence[ConfigResource]]]:
-    """Broker ids that are no numbers go to any node, which refuses them in its own words."""
+    """Non-numeric broker ids go to any node, which refuses them with its own message."""
     by_target: dict[Target, list[ConfigResource]] = {}
-    for each in resources:
-        target = broker(int(each.name)) if each.answers_itself and each.name.isdecimal() else ANY
-        by_target.setdefault(target, []).append(each)
+    for resource in resources:
+        target = broker(int(resource.name)) if resource.answers_itself and resource.name.isdecimal() else ANY
+        by_target.setdefault(target, []).append(resource)
     for target, group in by_target.items():
         for part in chunks(group, size):
             yield target, part
@@ -300,11 +307,11 @@ def _refuse_bad_ops(resource: ConfigResource, ops: Sequence[AlterConfigOp]) -> N
         )
 
 
-def _done(each: incremental.AlterConfigsResourceResponse | legacy.AlterConfigsResourceResponse) -> AdminError | None:
-    return admin_error(each.error_code, each.error_message, config_resource(each)) if each.error_code else None
+def _done(result: incremental.AlterConfigsResourceResponse | legacy.AlterConfigsResourceResponse) -> AdminError | None:
+    return admin_error(result.error_code, result.error_message, config_resource(result)) if result.error_code else None
 
 
-def _config(each: DescribeConfigsResult) -> Config | AdminError:
-    if each.error_code:
-        return admin_error(each.error_code, each.error_message, config_resource(each))
-    return Config(config_resource(each), {entry.name: config_entry(entry) for entry in each.configs})
+def _config(result: DescribeConfigsResult) -> Config | AdminError:
+    if result.error_code:
+        return admin_error(result.error_code, result.error_message, config_resource(result))
+    return Config(config_resource(result), {entry.name: config_entry(entry) for entry in result.configs})

@@ -1,8 +1,8 @@
-"""What an admin operation may raise. Two families, because they mean different things:
+"""Errors of admin operations. Two families, because they mean different things:
 
 * ``AdminError``: the cluster answered, and refused. ``code`` is Kafka's, ``item`` is the topic, resource, rule ... that
-  was refused, ``message`` is the cluster's own text. Codes that callers often tell apart have a class of their own.
-* ``ClientError`` (barnabas.clients.errors): there is no answer: nobody can be reached or answers in time, the login was
+  was refused, ``message`` is the cluster's own text. Codes that callers often distinguish have a class of their own.
+* ``ClientError`` (barnabas.clients.errors): no answer came: no node can be reached or answers in time, the login was
   refused, or the node has no such API (``UnsupportedVersion``).
 
 Arguments that can't be right are a ValueError, before anything is sent.
@@ -75,7 +75,7 @@ class GroupAuthorizationFailed(AdminError, code=ErrorCode.GROUP_AUTHORIZATION_FA
 
 
 class UnknownTopicOrPartition(AdminError, code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-    """There is no such topic or partition, or we may not know that there is."""
+    """The topic or partition does not exist, or this client may not see it."""
 
 
 class TopicAlreadyExists(AdminError, code=ErrorCode.TOPIC_ALREADY_EXISTS):
@@ -83,7 +83,7 @@ class TopicAlreadyExists(AdminError, code=ErrorCode.TOPIC_ALREADY_EXISTS):
 
 
 class InvalidTopic(AdminError, code=ErrorCode.INVALID_TOPIC_EXCEPTION):
-    """No topic may have this name, or nobody may do this to it."""
+    """The topic name is invalid, or the topic does not allow the operation."""
 
 
 class InvalidPartitions(AdminError, code=ErrorCode.INVALID_PARTITIONS):
@@ -115,11 +115,11 @@ class SecurityDisabled(AdminError, code=ErrorCode.SECURITY_DISABLED):
 
 
 class ResourceNotFound(AdminError, code=ErrorCode.RESOURCE_NOT_FOUND):
-    """There is no such user, voter or resource."""
+    """The user, voter or resource does not exist."""
 
 
 class GroupIdNotFound(AdminError, code=ErrorCode.GROUP_ID_NOT_FOUND):
-    """There is no such group."""
+    """The group does not exist."""
 
 
 class GroupNotEmpty(AdminError, code=ErrorCode.NON_EMPTY_GROUP):
@@ -131,7 +131,7 @@ class GroupSubscribedToTopic(AdminError, code=ErrorCode.GROUP_SUBSCRIBED_TO_TOPI
 
 
 class DelegationTokenNotFound(AdminError, code=ErrorCode.DELEGATION_TOKEN_NOT_FOUND):
-    """There is no token with this HMAC."""
+    """No token has this HMAC."""
 
 
 class OperationTimedOut(ClientError, Transient):

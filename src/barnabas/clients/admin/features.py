@@ -42,7 +42,7 @@ class VersionRange:
 
 @dataclass(frozen=True, slots=True)
 class FeatureMetadata:
-    """``finalized`` is what the cluster uses, ``supported`` what a node can. The epoch is None where it is not told."""
+    """Levels that the cluster uses (``finalized``) and a node ``supports``. The epoch is None if unknown."""
 
     finalized: Mapping[str, VersionRange]
     finalized_epoch: int | None
@@ -69,11 +69,14 @@ class FeatureOperations(Operations):
         epoch = response.finalized_features_epoch
         return FeatureMetadata(
             {
-                each.name: VersionRange(each.min_version_level, each.max_version_level)
-                for each in response.finalized_features
+                feature.name: VersionRange(feature.min_version_level, feature.max_version_level)
+                for feature in response.finalized_features
             },
             epoch if epoch >= 0 else None,
-            {each.name: VersionRange(each.min_version, each.max_version) for each in response.supported_features},
+            {
+                feature.name: VersionRange(feature.min_version, feature.max_version)
+                for feature in response.supported_features
+            },
         )
 
     async def update_features(
@@ -86,13 +89,13 @@ class FeatureOperations(Operations):
     ) -> Results[str, None]:
         """Change levels: all of them, or none. The error of the whole is the error of each.
 
-        With ``wait`` every live broker tells the new levels when this returns.
+        ``wait`` waits until every live broker returns the new levels.
         """
         for name, update in updates.items():
             refuse_unless(name, "a feature needs a name")
             refuse_unless(
                 update.max_version_level > 0 or update.upgrade_type != UpgradeType.UPGRADE,
-                f"{name}: level {update.max_version_level} is no upgrade",
+                f"{name}: level {update.max_version_level} is not an upgrade",
             )
         deadline = self._deadline(timeout_s)
         try:
@@ -109,7 +112,7 @@ class FeatureOperations(Operations):
             if error.code in RETRIED or error.code == ErrorCode.UNKNOWN_SERVER_ERROR:
                 raise
             return Results({}, {name: admin_error(error.code, error.message, name) for name in updates})
-        errors = {each.feature: _error(each) for each in response.results if each.error_code}
+        errors = {result.feature: _error(result) for result in response.results if result.error_code}
         if wait and not validate_only and not errors:
             await self._until_levels_show(updates, deadline)
         return Results(dict.fromkeys(name for name in updates if name not in errors), errors)
@@ -138,5 +141,5 @@ def _update(name: str, update: FeatureUpdate, version: int) -> FeatureUpdateKey:
     return key
 
 
-def _error(each: UpdatableFeatureResult) -> AdminError:
-    return admin_error(each.error_code, each.error_message, each.feature)
+def _error(result: UpdatableFeatureResult) -> AdminError:
+    return admin_error(result.error_code, result.error_message, result.feature)

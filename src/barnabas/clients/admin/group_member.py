@@ -1,4 +1,4 @@
-"""A member of a group, as both protocols tell it."""
+"""A member of a group, in either protocol."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _CONSUMER = "consumer"
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """``assignment`` is None where the group's protocol is not that of consumers, and we can't read it.
+    """``assignment`` is None where the group's protocol is not that of consumers and can't be parsed.
 
-    The last three are told of groups of the new protocol only.
+    The last three are set for groups of the new protocol only.
     """
 
     member_id: str
@@ -68,7 +68,9 @@ def _assignment(data: bytes) -> tuple[TopicPartition, ...] | None:
         return None
     return tuple(
         sorted(
-            TopicPartition(each.topic, partition) for each in read.assigned_partitions for partition in each.partitions
+            TopicPartition(topic.topic, partition)
+            for topic in read.assigned_partitions
+            for partition in topic.partitions
         )
     )
 
@@ -76,8 +78,8 @@ def _assignment(data: bytes) -> tuple[TopicPartition, ...] | None:
 def _partitions(assignment: Assignment) -> tuple[TopicPartition, ...]:
     return tuple(
         sorted(
-            TopicPartition(each.topic_name, partition)
-            for each in assignment.topic_partitions
-            for partition in each.partitions
+            TopicPartition(topic.topic_name, partition)
+            for topic in assignment.topic_partitions
+            for partition in topic.partitions
         )
     )

@@ -64,7 +64,7 @@ class GroupOffsetOperations(GroupOperations):
                 lambda left: OffsetFetchRequest(
                     groups=[_fetched(name, wanted[name]) for name in left], require_stable=require_stable
                 ),
-                lambda response: ((each.group_id, _offsets(each)) for each in response.groups),
+                lambda response: ((group.group_id, _offsets(group)) for group in response.groups),
                 target,
                 deadline,
                 api=ApiKey.OFFSET_FETCH,
@@ -77,12 +77,13 @@ class GroupOffsetOperations(GroupOperations):
     async def alter_group_offsets(
         self, group: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], *, timeout_s: float | None = None
     ) -> Results[TopicPartition, None]:
-        """Set offsets of a group that has no members (of a classic one: none that are alive)."""
+        """Set offsets of a group without members (of a classic group: without live ones)."""
         wanted = {
-            each: OffsetAndMetadata(offset) if isinstance(offset, int) else offset for each, offset in offsets.items()
+            partition: OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+            for partition, offset in offsets.items()
         }
         for partition, offset in wanted.items():
-            refuse_unless(offset.offset >= 0, f"{partition}: there is no offset {offset.offset}")
+            refuse_unless(offset.offset >= 0, f"{partition}: {offset.offset} is not an offset")
         deadline = self._deadline(timeout_s)
 
         def build(left: Sequence[TopicPartition]) -> committing.OffsetCommitRequest:
@@ -90,7 +91,8 @@ class GroupOffsetOperations(GroupOperations):
                 group_id=group,
                 topics=[
                     committing.OffsetCommitRequestTopic(
-                        name=topic, partitions=[_committed(each.partition, wanted[each]) for each in part]
+                        name=topic,
+                        partitions=[_committed(partition.partition, wanted[partition]) for partition in part],
                     )
                     for topic, part in by_topic(left)
                 ],
@@ -115,7 +117,9 @@ class GroupOffsetOperations(GroupOperations):
                 topics=[
                     OffsetDeleteRequestTopic(
                         name=topic,
-                        partitions=[OffsetDeleteRequestPartition(partition_index=each.partition) for each in part],
+                        partitions=[
+                            OffsetDeleteRequestPartition(partition_index=partition.partition) for partition in part
+                        ],
                     )
                     for topic, part in by_topic(left)
                 ],
@@ -132,7 +136,7 @@ def _fetched(group: str, partitions: list[TopicPartition] | None) -> OffsetFetch
         None
         if partitions is None
         else [
-            OffsetFetchRequestTopics(name=topic, partition_indexes=[each.partition for each in part])
+            OffsetFetchRequestTopics(name=topic, partition_indexes=[partition.partition for partition in part])
             for topic, part in by_topic(partitions)
         ]
     )
@@ -145,13 +149,13 @@ def _offsets(group: OffsetFetchResponseGroup) -> Results[TopicPartition, OffsetA
     values: dict[TopicPartition, OffsetAndMetadata] = {}
     errors: dict[TopicPartition, AdminError] = {}
     for topic in group.topics:
-        for each in topic.partitions:
-            partition = TopicPartition(topic.name, each.partition_index)
-            if each.error_code:
-                errors[partition] = admin_error(each.error_code, None, partition)
-            elif each.committed_offset >= 0:
-                epoch = each.committed_leader_epoch if each.committed_leader_epoch >= 0 else None
-                values[partition] = OffsetAndMetadata(each.committed_offset, epoch, each.metadata or "")
+        for result in topic.partitions:
+            partition = TopicPartition(topic.name, result.partition_index)
+            if result.error_code:
+                errors[partition] = admin_error(result.error_code, None, partition)
+            elif result.committed_offset >= 0:
+                epoch = result.committed_leader_epoch if result.committed_leader_epoch >= 0 else None
+                values[partition] = OffsetAndMetadata(result.committed_offset, epoch, result.metadata or "")
     return Results(values, errors)
 
 
@@ -168,6 +172,6 @@ def _outcomes(
     response: committing.OffsetCommitResponse | OffsetDeleteResponse,
 ) -> Iterable[tuple[TopicPartition, AdminError | None]]:
     for topic in response.topics:
-        for each in topic.partitions:
-            partition = TopicPartition(topic.name, each.partition_index)
-            yield partition, admin_error(each.error_code, None, partition) if each.error_code else None
+        for result in topic.partitions:
+            partition = TopicPartition(topic.name, result.partition_index)
+            yield partition, admin_error(result.error_code, None, partition) if result.error_code else None

@@ -31,8 +31,8 @@ GROUP = 0
 """The kind of coordinator."""
 _NO_SUCH_GROUP = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 _DEAD = "Dead"
-_TELLS_OPERATIONS = 3
-"""Older versions of DescribeGroups have no authorized operations; who asks for them is told None."""
+_HAS_OPERATIONS = 3
+"""Older versions of DescribeGroups have no authorized operations: callers receive None."""
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R", bound=Message)
 V = TypeVar("V")
@@ -40,7 +40,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """State and type (``classic``, ``consumer``, ``share``, ``streams``) are None on nodes that don't tell them."""
+    """State and type (``classic``, ``consumer``, ``share``, ``streams``) are None on nodes that don't return them."""
 
     group_id: str
     protocol_type: str
@@ -96,16 +96,16 @@ class GroupOperations(Operations):
 
         async def ask(part: Sequence[int], target: Target) -> Results[int, list[GroupListing]]:
             response = await self._call(request, deadline, api=ApiKey.LIST_GROUPS, target=target)
-            return Results({part[0]: [_listing(each) for each in response.groups]}, {})
+            return Results({part[0]: [_listing(group) for group in response.groups]}, {})
 
         found = await self._from_each(await self._live_brokers(deadline), ask)
-        groups = {each.group_id: each for listed in found.values.values() for each in listed}
+        groups = {group.group_id: group for listed in found.values.values() for group in listed}
         return GroupListings(tuple(groups[name] for name in sorted(groups)), found.errors)
 
     async def describe_groups(
         self, groups: Iterable[str], *, include_authorized_operations: bool = False, timeout_s: float | None = None
     ) -> Results[str, GroupDescription]:
-        """Groups by id. What is no consumer group of the new protocol is asked for as a classic one."""
+        """Describe groups by id. A group without the new consumer protocol is requested as a classic one."""
         deadline = self._deadline(timeout_s)
 
         async def ask(part: Sequence[str], target: Target) -> Results[str, GroupDescription]:
@@ -128,7 +128,7 @@ class GroupOperations(Operations):
             return await self._groups(
                 part,
                 lambda left: DeleteGroupsRequest(groups_names=list(left)),
-                lambda response: ((each.group_id, _done(each)) for each in response.results),
+                lambda response: ((result.group_id, _done(result)) for result in response.results),
                 target,
                 deadline,
                 api=ApiKey.DELETE_GROUPS,
@@ -144,26 +144,27 @@ class GroupOperations(Operations):
         reason: str | None = None,
         timeout_s: float | None = None,
     ) -> Results[MemberToRemove, None]:
-        """Put members out of a classic group; without a list, all of them."""
+        """Remove members from a classic group; without a list, all of them."""
         deadline = self._deadline(timeout_s)
         if members is None:
             described = (await self.describe_groups([group], timeout_s=deadline.remaining_s))[group]
-            wanted = [MemberToRemove(each.group_instance_id, each.member_id) for each in described.members]
+            wanted = [MemberToRemove(member.group_instance_id, member.member_id) for member in described.members]
         else:
             wanted = list(dict.fromkeys(members))
-        for each in wanted:
+        for member in wanted:
             refuse_unless(
-                each.group_instance_id is not None or each.member_id, f"{group}: a member needs an instance or an id"
+                member.group_instance_id is not None or member.member_id,
+                f"{group}: a member needs an instance or an id",
             )
 
         async def ask(part: Sequence[MemberToRemove], target: Target) -> Results[MemberToRemove, None]:
             return await self._groups(
                 part,
-                lambda left: LeaveGroupRequest(group_id=group, members=[_identity(each, reason) for each in left]),
+                lambda left: LeaveGroupRequest(group_id=group, members=[_identity(member, reason) for member in left]),
                 lambda response: (
-                    (member, admin_error(each.error_code, None, member) if each.error_code else None)
-                    for each in response.members
-                    for member in _meant(each, part)
+                    (member, admin_error(result.error_code, None, member) if result.error_code else None)
+                    for result in response.members
+                    for member in _meant(result, part)
                 ),
                 target,
                 deadline,
@@ -181,7 +182,7 @@ class GroupOperations(Operations):
             lambda left: ConsumerGroupDescribeRequest(
                 group_ids=list(left), include_authorized_operations=with_operations
             ),
-            lambda response: ((each.group_id, _consumer_group(each, with_operations)) for each in response.groups),
+            lambda response: ((group.group_id, _consumer_group(group, with_operations)) for group in response.groups),
             target,
             deadline,
             api=ApiKey.CONSUMER_GROUP_DESCRIBE,
@@ -194,10 +195,10 @@ class GroupOperations(Operations):
             part,
             lambda left: (
                 lambda version: DescribeGroupsRequest(
-                    groups=list(left), include_authorized_operations=with_operations and version >= _TELLS_OPERATIONS
+                    groups=list(left), include_authorized_operations=with_operations and version >= _HAS_OPERATIONS
                 )
             ),
-            lambda response: ((each.group_id, _classic_group(each, with_operations)) for each in response.groups),
+            lambda response: ((group.group_id, _classic_group(group, with_operations)) for group in response.groups),
             target,
             deadline,
             api=ApiKey.DESCRIBE_GROUPS,
@@ -265,44 +266,44 @@ class GroupOperations(Operations):
         )
 
 
-def _listing(each: ListedGroup) -> GroupListing:
+def _listing(group: ListedGroup) -> GroupListing:
     return GroupListing(
-        each.group_id,
-        each.protocol_type,
-        each.group_state or None,
-        each.group_type.lower() if each.group_type else None,
+        group.group_id,
+        group.protocol_type,
+        group.group_state or None,
+        group.group_type.lower() if group.group_type else None,
     )
 
 
-def _consumer_group(each: DescribedConsumerGroup, with_operations: bool) -> GroupDescription | AdminError:
-    if each.error_code:
-        return admin_error(each.error_code, each.error_message, each.group_id)
+def _consumer_group(group: DescribedConsumerGroup, with_operations: bool) -> GroupDescription | AdminError:
+    if group.error_code:
+        return admin_error(group.error_code, group.error_message, group.group_id)
     return GroupDescription(
-        each.group_id,
+        group.group_id,
         "consumer",
         "consumer",
-        each.group_state,
-        each.assignor_name,
-        tuple(consumer_member(member) for member in each.members),
-        authorized_operations(each.authorized_operations) if with_operations else None,
-        each.group_epoch,
-        each.assignment_epoch,
+        group.group_state,
+        group.assignor_name,
+        tuple(consumer_member(member) for member in group.members),
+        authorized_operations(group.authorized_operations) if with_operations else None,
+        group.group_epoch,
+        group.assignment_epoch,
     )
 
 
-def _classic_group(each: DescribedGroup, with_operations: bool) -> GroupDescription | AdminError:
-    if each.error_code:
-        return admin_error(each.error_code, each.error_message, each.group_id)
-    if each.group_state == _DEAD and not each.members:
-        return admin_error(ErrorCode.GROUP_ID_NOT_FOUND, "there is no such group", each.group_id)
+def _classic_group(group: DescribedGroup, with_operations: bool) -> GroupDescription | AdminError:
+    if group.error_code:
+        return admin_error(group.error_code, group.error_message, group.group_id)
+    if group.group_state == _DEAD and not group.members:
+        return admin_error(ErrorCode.GROUP_ID_NOT_FOUND, "the group does not exist", group.group_id)
     return GroupDescription(
-        each.group_id,
+        group.group_id,
         "classic",
-        each.protocol_type,
-        each.group_state,
-        each.protocol_data,
-        tuple(classic_member(member, each.protocol_type) for member in each.members),
-        authorized_operations(each.authorized_operations) if with_operations else None,
+        group.protocol_type,
+        group.group_state,
+        group.protocol_data,
+        tuple(classic_member(member, group.protocol_type) for member in group.members),
+        authorized_operations(group.authorized_operations) if with_operations else None,
     )
 
 
@@ -316,14 +317,14 @@ def _identity(member: MemberToRemove, reason: str | None) -> MemberIdentity:
     )
 
 
-def _meant(each: MemberResponse, members: Sequence[MemberToRemove]) -> list[MemberToRemove]:
+def _meant(response: MemberResponse, members: Sequence[MemberToRemove]) -> list[MemberToRemove]:
     return [
         member
         for member in members
-        if (member.group_instance_id is not None and member.group_instance_id == each.group_instance_id)
-        or (member.group_instance_id is None and member.member_id == each.member_id)
+        if (member.group_instance_id is not None and member.group_instance_id == response.group_instance_id)
+        or (member.group_instance_id is None and member.member_id == response.member_id)
     ]
 
 
-def _done(each: DeletableGroupResult) -> AdminError | None:
-    return admin_error(each.error_code, None, each.group_id) if each.error_code else None
+def _done(result: DeletableGroupResult) -> AdminError | None:
+    return admin_error(result.error_code, None, result.group_id) if result.error_code else None

@@ -40,7 +40,7 @@ class ReplicaInfo:
 
 @dataclass(frozen=True, slots=True)
 class LogDirDescription:
-    """``error`` says why a directory is out of use. Bytes are None where they are not told (before Kafka 3.3)."""
+    """``error`` says why a directory is out of use. Bytes are None if not returned (before Kafka 3.3)."""
 
     replicas: Mapping[TopicPartition, ReplicaInfo]
     total_bytes: int | None = None
@@ -67,14 +67,14 @@ class LogDirOperations(Operations):
         partitions: Iterable[TopicPartition] | None = None,
         timeout_s: float | None = None,
     ) -> Results[int, dict[str, LogDirDescription]]:
-        """For each broker (without a list: for all) its directories by path, with the replicas that are asked for."""
+        """Describe the directories of brokers (of all without a list) by path, with the requested replicas."""
         deadline = self._deadline(timeout_s)
         ids = await self._live_brokers(deadline) if brokers is None else list(dict.fromkeys(brokers))
         topics = (
             None
             if partitions is None
             else [
-                DescribableLogDirTopic(topic=topic, partitions=[each.partition for each in group])
+                DescribableLogDirTopic(topic=topic, partitions=[partition.partition for partition in group])
                 for topic, group in by_topic(dict.fromkeys(partitions))
             ]
         )
@@ -83,7 +83,7 @@ class LogDirOperations(Operations):
             response = await self._call(
                 DescribeLogDirsRequest(topics=topics), deadline, api=ApiKey.DESCRIBE_LOG_DIRS, target=target
             )
-            return Results({part[0]: {each.log_dir: _description(each) for each in response.results}}, {})
+            return Results({part[0]: {result.log_dir: _description(result) for result in response.results}}, {})
 
         return await self._from_each(ids, ask)
 
@@ -92,7 +92,7 @@ class LogDirOperations(Operations):
     ) -> Results[TopicPartitionReplica, None]:
         """Move replicas to another directory of their broker.
 
-        A broker that has no such replica remembers where to put it when it is made, and answers REPLICA_NOT_AVAILABLE.
+        A broker without the replica stores the directory for its creation, and answers REPLICA_NOT_AVAILABLE.
         """
         for replica, path in moves.items():
             refuse_unless(path.startswith("/"), f"{replica}: the path of a directory is absolute, not {path!r}")
@@ -104,10 +104,10 @@ class LogDirOperations(Operations):
                 part,
                 lambda left: _moves(left, moves),
                 lambda response: (
-                    (replica, _done(each, replica))
+                    (replica, _done(partition, replica))
                     for topic in response.results
-                    for each in topic.partitions
-                    for replica in [TopicPartitionReplica(topic.topic_name, each.partition_index, broker_id)]
+                    for partition in topic.partitions
+                    for replica in [TopicPartitionReplica(topic.topic_name, partition.partition_index, broker_id)]
                 ),
                 deadline,
                 api=ApiKey.ALTER_REPLICA_LOG_DIRS,
@@ -117,27 +117,27 @@ class LogDirOperations(Operations):
 
         values: dict[TopicPartitionReplica, None] = {}
         errors: dict[TopicPartitionReplica, AdminError] = {}
-        for broker_id in dict.fromkeys(each.broker_id for each in moves):
-            part = [each for each in moves if each.broker_id == broker_id]
+        for broker_id in dict.fromkeys(move.broker_id for move in moves):
+            part = [move for move in moves if move.broker_id == broker_id]
             results = await self._ask_node(ask, part, broker(broker_id))
             values |= results.values
             errors |= results.errors
         return Results(values, errors)
 
 
-def _description(each: DescribeLogDirsResult) -> LogDirDescription:
+def _description(result: DescribeLogDirsResult) -> LogDirDescription:
     return LogDirDescription(
         {
             TopicPartition(topic.name, partition.partition_index): ReplicaInfo(
                 partition.partition_size, partition.offset_lag, partition.is_future_key
             )
-            for topic in each.topics
+            for topic in result.topics
             for partition in topic.partitions
         },
-        each.total_bytes if each.total_bytes >= 0 else None,
-        each.usable_bytes if each.usable_bytes >= 0 else None,
-        each.is_cordoned,
-        admin_error(each.error_code, None, each.log_dir) if each.error_code else None,
+        result.total_bytes if result.total_bytes >= 0 else None,
+        result.usable_bytes if result.usable_bytes >= 0 else None,
+        result.is_cordoned,
+        admin_error(result.error_code, None, result.log_dir) if result.error_code else None,
     )
 
 
@@ -145,14 +145,14 @@ def _moves(
     replicas: Sequence[TopicPartitionReplica], moves: Mapping[TopicPartitionReplica, str]
 ) -> AlterReplicaLogDirsRequest:
     by_path: dict[str, list[TopicPartition]] = {}
-    for each in replicas:
-        by_path.setdefault(moves[each], []).append(TopicPartition(each.topic, each.partition))
+    for replica in replicas:
+        by_path.setdefault(moves[replica], []).append(TopicPartition(replica.topic, replica.partition))
     return AlterReplicaLogDirsRequest(
         dirs=[
             AlterReplicaLogDir(
                 path=path,
                 topics=[
-                    AlterReplicaLogDirTopic(name=topic, partitions=[each.partition for each in group])
+                    AlterReplicaLogDirTopic(name=topic, partitions=[replica.partition for replica in group])
                     for topic, group in by_topic(partitions)
                 ],
             )
@@ -161,5 +161,5 @@ def _moves(
     )
 
 
-def _done(each: AlterReplicaLogDirPartitionResult, replica: TopicPartitionReplica) -> AdminError | None:
-    return admin_error(each.error_code, None, replica) if each.error_code else None
+def _done(result: AlterReplicaLogDirPartitionResult, replica: TopicPartitionReplica) -> AdminError | None:
+    return admin_error(result.error_code, None, replica) if result.error_code else None

@@ -1,4 +1,4 @@
-"""What all admin operations are made of: one request, tried again where that is right, and requests about many items.
+"""The base of all admin operations: a request with retries, and requests about many items.
 
 A request goes out again when the node could not be reached or hung up, or says that it is not its turn (another
 coordinator, leader or controller), or that we are too fast; with pauses, until the deadline. A request that must not
@@ -193,7 +193,7 @@ class Operations:
         *,
         api: ApiKey,
     ) -> Results[K, V]:
-        """As ``_items``, where an answer tells its items by nothing but their place in the request."""
+        """As ``_items``, for answers that identify items only by their place in the request."""
         asked = keys
 
         def request(left: Sequence[K]) -> Request[R]:
@@ -244,7 +244,9 @@ class Operations:
                 if isinstance(error, ClientError) and not isinstance(error, Transient):
                     raise
                 if values or errors or not await backoff.pause(deadline):
-                    raise OperationTimedOut(f"nobody tells who is responsible: {error or 'no time left'}") from error
+                    raise OperationTimedOut(
+                        f"no node reports the responsible broker: {error or 'no time left'}"
+                    ) from error
                 continue
             errors |= problems
             by_node: dict[int, list[K]] = {}
@@ -318,9 +320,7 @@ class Operations:
                 if isinstance(error, ClientError) and not isinstance(error, Transient):
                     raise
                 if not await backoff.pause(deadline):
-                    raise OperationTimedOut(
-                        f"nobody tells which brokers are there: {error or 'no time left'}"
-                    ) from error
+                    raise OperationTimedOut(f"no node reports the live brokers: {error or 'no time left'}") from error
 
     async def _send(
         self,

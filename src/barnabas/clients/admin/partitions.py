@@ -111,8 +111,10 @@ class PartitionOperations(Operations):
                     ListOffsetsTopic(
                         name=topic,
                         partitions=[
-                            ListOffsetsPartition(partition_index=each.partition, timestamp=partitions[each].timestamp)
-                            for each in group
+                            ListOffsetsPartition(
+                                partition_index=partition.partition, timestamp=partitions[partition].timestamp
+                            )
+                            for partition in group
                         ],
                     )
                     for topic, group in by_topic(left)
@@ -124,9 +126,9 @@ class PartitionOperations(Operations):
             partitions,
             build,
             lambda response: (
-                (TopicPartition(topic.name, each.partition_index), _listed_offset(topic.name, each))
+                (TopicPartition(topic.name, partition.partition_index), _listed_offset(topic.name, partition))
                 for topic in response.topics
-                for each in topic.partitions
+                for partition in topic.partitions
             ),
             deadline,
             api=ApiKey.LIST_OFFSETS,
@@ -138,7 +140,7 @@ class PartitionOperations(Operations):
     ) -> Results[TopicPartition, int]:
         """Delete the records before an offset; -1 is the high watermark. The value is where the log starts then."""
         for partition, offset in before.items():
-            refuse_unless(offset >= -1, f"{partition}: there is no offset {offset}")
+            refuse_unless(offset >= -1, f"{partition}: {offset} is not an offset")
         deadline = self._deadline(timeout_s)
 
         def build(left: Sequence[TopicPartition]) -> DeleteRecordsRequest:
@@ -147,8 +149,8 @@ class PartitionOperations(Operations):
                     DeleteRecordsTopic(
                         name=topic,
                         partitions=[
-                            DeleteRecordsPartition(partition_index=each.partition, offset=before[each])
-                            for each in group
+                            DeleteRecordsPartition(partition_index=partition.partition, offset=before[partition])
+                            for partition in group
                         ],
                     )
                     for topic, group in by_topic(left)
@@ -160,9 +162,9 @@ class PartitionOperations(Operations):
             before,
             build,
             lambda response: (
-                (TopicPartition(topic.name, each.partition_index), _low_watermark(topic.name, each))
+                (TopicPartition(topic.name, partition.partition_index), _low_watermark(topic.name, partition))
                 for topic in response.topics
-                for each in topic.partitions
+                for partition in topic.partitions
             ),
             deadline,
             api=ApiKey.DELETE_RECORDS,
@@ -183,8 +185,8 @@ class PartitionOperations(Operations):
         ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, AdminError]]:
             leaders, problems = await self._router.leaders(left)
             return (
-                {TopicPartition(*each): leader for each, leader in leaders.items()},
-                {TopicPartition(*each): error for each, error in problems.items()},
+                {TopicPartition(*partition): leader for partition, leader in leaders.items()},
+                {TopicPartition(*partition): error for partition, error in problems.items()},
             )
 
         async def ask(part: Sequence[TopicPartition], target: Target) -> Results[TopicPartition, V]:
@@ -198,18 +200,18 @@ class PartitionOperations(Operations):
 def by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[str, list[TopicPartition]]]:
     """Partitions as requests carry them."""
     groups: dict[str, list[TopicPartition]] = {}
-    for each in partitions:
-        groups.setdefault(each.topic, []).append(each)
+    for partition in partitions:
+        groups.setdefault(partition.topic, []).append(partition)
     yield from groups.items()
 
 
-def _listed_offset(topic: str, each: ListOffsetsPartitionResponse) -> ListedOffset | AdminError:
-    if each.error_code:
-        return admin_error(each.error_code, None, TopicPartition(topic, each.partition_index))
-    return ListedOffset(each.offset, each.timestamp, each.leader_epoch if each.leader_epoch >= 0 else None)
+def _listed_offset(topic: str, result: ListOffsetsPartitionResponse) -> ListedOffset | AdminError:
+    if result.error_code:
+        return admin_error(result.error_code, None, TopicPartition(topic, result.partition_index))
+    return ListedOffset(result.offset, result.timestamp, result.leader_epoch if result.leader_epoch >= 0 else None)
 
 
-def _low_watermark(topic: str, each: DeleteRecordsPartitionResult) -> int | AdminError:
-    if each.error_code:
-        return admin_error(each.error_code, None, TopicPartition(topic, each.partition_index))
-    return each.low_watermark
+def _low_watermark(topic: str, result: DeleteRecordsPartitionResult) -> int | AdminError:
+    if result.error_code:
+        return admin_error(result.error_code, None, TopicPartition(topic, result.partition_index))
+    return result.low_watermark

@@ -17,7 +17,7 @@ def authorized_operations(mask: int) -> frozenset[AclOperation] | None:
     """The operations in a bit field; None when the node did not say. Operations of a newer Kafka are left out."""
     if mask == _NOT_TOLD:
         return None
-    return frozenset(each for each in AclOperation if each > AclOperation.ALL and mask >> each & 1)
+    return frozenset(operation for operation in AclOperation if operation > AclOperation.ALL and mask >> operation & 1)
 
 
 def known(kind: type[E], code: int, otherwise: E) -> E:

@@ -1,4 +1,4 @@
-"""The controllers' quorum: who leads, who follows how closely, and voters that come and go."""
+"""Operations on the controllers' quorum: its leader, the lag of its replicas, adding and removing voters."""
 
 from __future__ import annotations
 
@@ -76,11 +76,14 @@ class QuorumOperations(Operations):
             data.leader_id,
             data.leader_epoch,
             data.high_watermark,
-            tuple(_replica(each) for each in data.current_voters),
-            tuple(_replica(each) for each in data.observers),
+            tuple(_replica(voter) for voter in data.current_voters),
+            tuple(_replica(observer) for observer in data.observers),
             tuple(
                 QuorumNode(
-                    node.node_id, tuple(RaftVoterEndpoint(each.name, each.host, each.port) for each in node.listeners)
+                    node.node_id,
+                    tuple(
+                        RaftVoterEndpoint(listener.name, listener.host, listener.port) for listener in node.listeners
+                    ),
                 )
                 for node in response.nodes
             ),
@@ -96,8 +99,8 @@ class QuorumOperations(Operations):
         timeout_s: float | None = None,
     ) -> None:
         """Make an observer a voter. Raises AdminError."""
-        listeners = [Listener(name=each.listener, host=each.host, port=each.port) for each in endpoints]
-        refuse_unless(voter_id >= 0, f"there is no voter {voter_id}")
+        listeners = [Listener(name=endpoint.listener, host=endpoint.host, port=endpoint.port) for endpoint in endpoints]
+        refuse_unless(voter_id >= 0, f"{voter_id} is not a voter id")
         refuse_unless(listeners, "a voter needs an endpoint")
         deadline = self._deadline(timeout_s)
         await self._call(
@@ -116,7 +119,7 @@ class QuorumOperations(Operations):
         self, voter_id: int, directory_id: Uuid, *, cluster_id: str | None = None, timeout_s: float | None = None
     ) -> None:
         """Raises AdminError."""
-        refuse_unless(voter_id >= 0, f"there is no voter {voter_id}")
+        refuse_unless(voter_id >= 0, f"{voter_id} is not a voter id")
         await self._call(
             RemoveRaftVoterRequest(cluster_id=cluster_id, voter_id=voter_id, voter_directory_id=directory_id),
             self._deadline(timeout_s),
@@ -125,7 +128,7 @@ class QuorumOperations(Operations):
 
 
 def _partition(response: DescribeQuorumResponse) -> DescribeQuorumResponsePartitionData | None:
-    return next((each for topic in response.topics for each in topic.partitions), None)
+    return next((partition for topic in response.topics for partition in topic.partitions), None)
 
 
 def _partition_error(response: DescribeQuorumResponse) -> AdminError | None:
@@ -139,11 +142,11 @@ def _unmentioned() -> AdminError:
     return AdminError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer does not mention the metadata log")
 
 
-def _replica(each: VoterOrObserver) -> ReplicaState:
+def _replica(replica: VoterOrObserver) -> ReplicaState:
     return ReplicaState(
-        each.replica_id,
-        each.replica_directory_id,
-        each.log_end_offset,
-        each.last_fetch_timestamp if each.last_fetch_timestamp >= 0 else None,
-        each.last_caught_up_timestamp if each.last_caught_up_timestamp >= 0 else None,
+        replica.replica_id,
+        replica.replica_directory_id,
+        replica.log_end_offset,
+        replica.last_fetch_timestamp if replica.last_fetch_timestamp >= 0 else None,
+        replica.last_caught_up_timestamp if replica.last_caught_up_timestamp >= 0 else None,
     )

@@ -41,7 +41,7 @@ class ClientQuotaEntity:
 
 @dataclass(frozen=True, slots=True)
 class QuotaMatch:
-    """A name; with ``name=None`` the default, with ``any_name`` whatever name there is."""
+    """Matches a name; ``name=None`` matches the default, ``any_name`` every name."""
 
     type: str
     name: str | None = None
@@ -82,16 +82,16 @@ class QuotaOperations(Operations):
             return await self._items(
                 part,
                 lambda left: altering.AlterClientQuotasRequest(
-                    entries=[_alteration(each, changes[each]) for each in left], validate_only=validate_only
+                    entries=[_alteration(entity, changes[entity]) for entity in left], validate_only=validate_only
                 ),
-                lambda response: ((_entity(each), _done(each)) for each in response.entries),
+                lambda response: ((_entity(entry), _done(entry)) for entry in response.entries),
                 deadline,
                 api=ApiKey.ALTER_CLIENT_QUOTAS,
             )
 
         results = await self._in_chunks(list(changes), _ENTITIES_PER_REQUEST, alter)
         if wait and not validate_only and results.values:
-            await self._until_quotas_show({each: changes[each] for each in results.values}, deadline)
+            await self._until_quotas_show({entity: changes[entity] for entity in results.values}, deadline)
         return results
 
     async def _quotas(
@@ -99,13 +99,13 @@ class QuotaOperations(Operations):
     ) -> dict[ClientQuotaEntity, dict[str, float]]:
         response = await self._call(
             DescribeClientQuotasRequest(
-                components=[_component(each) for each in quota_filter.matches], strict=quota_filter.strict
+                components=[_component(component) for component in quota_filter.matches], strict=quota_filter.strict
             ),
             deadline,
             api=ApiKey.DESCRIBE_CLIENT_QUOTAS,
             target=target,
         )
-        return {_entity(each): {value.key: value.value for value in each.values} for each in response.entries or ()}
+        return {_entity(entry): {value.key: value.value for value in entry.values} for entry in response.entries or ()}
 
     async def _until_quotas_show(
         self, changes: Mapping[ClientQuotaEntity, Mapping[str, float | None]], deadline: Deadline
@@ -135,9 +135,9 @@ def _alteration(
     )
 
 
-def _entity(each: EntryData | altering.AlterClientQuotasResponseEntryData) -> ClientQuotaEntity:
-    return ClientQuotaEntity.of({part.entity_type: part.entity_name for part in each.entity})
+def _entity(entry: EntryData | altering.AlterClientQuotasResponseEntryData) -> ClientQuotaEntity:
+    return ClientQuotaEntity.of({part.entity_type: part.entity_name for part in entry.entity})
 
 
-def _done(each: altering.AlterClientQuotasResponseEntryData) -> AdminError | None:
-    return admin_error(each.error_code, each.error_message, _entity(each)) if each.error_code else None
+def _done(entry: altering.AlterClientQuotasResponseEntryData) -> AdminError | None:
+    return admin_error(entry.error_code, entry.error_message, _entity(entry)) if entry.error_code else None

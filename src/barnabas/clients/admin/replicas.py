@@ -52,10 +52,10 @@ class ReplicaOperations(Operations):
         wait: bool = False,
         timeout_s: float | None = None,
     ) -> Results[TopicPartition, bool]:
-        """Elect leaders; without partitions, of all that could have a better one.
+        """Elect leaders; without a list, of all partitions that could have a better one.
 
-        The value is False where the wanted leader was in office already. With ``wait`` every live broker tells the
-        leaders that were elected.
+        The value is False where the wanted leader was leading already. ``wait`` waits until every live broker reports
+        the elected leaders.
         """
         wanted = None if partitions is None else list(dict.fromkeys(partitions))
         deadline = self._deadline(timeout_s)
@@ -67,7 +67,7 @@ class ReplicaOperations(Operations):
                 topic_partitions=None
                 if wanted is None
                 else [
-                    TopicPartitions(topic=topic, partitions=[each.partition for each in group])
+                    TopicPartitions(topic=topic, partitions=[partition.partition for partition in group])
                     for topic, group in by_topic(wanted)
                 ],
                 timeout_ms=self._timeout_ms(deadline),
@@ -77,13 +77,13 @@ class ReplicaOperations(Operations):
             at_least=1 if election_type == ElectionType.UNCLEAN else 0,
         )
         for topic in response.replica_election_results:
-            for each in topic.partition_result:
-                partition = TopicPartition(topic.topic, each.partition_id)
-                if each.error_code in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
-                    values[partition] = not each.error_code
+            for result in topic.partition_result:
+                partition = TopicPartition(topic.topic, result.partition_id)
+                if result.error_code in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
+                    values[partition] = not result.error_code
                 else:
-                    errors[partition] = admin_error(each.error_code, each.error_message, partition)
-        if wait and (elected := [each for each, is_new in values.items() if is_new]):
+                    errors[partition] = admin_error(result.error_code, result.error_message, partition)
+        if wait and (elected := [partition for partition, is_new in values.items() if is_new]):
 
             def leads(partition: MetadataResponsePartition) -> bool:
                 if election_type == ElectionType.PREFERRED:
@@ -103,8 +103,8 @@ class ReplicaOperations(Operations):
     ) -> Results[TopicPartition, None]:
         """Move partitions to brokers, the preferred leader first; None cancels a move that is under way.
 
-        With ``wait`` the moves have come to their end, which can take as long as copying takes, and every live broker
-        tells the new replicas.
+        ``wait`` waits until the moves have ended, which can take as long as the copying, and every live broker reports
+        the new replicas.
         """
         for partition, replicas in reassignments.items():
             refuse_unless(replicas is None or replicas, f"{partition}: a partition needs a broker")
@@ -119,16 +119,18 @@ class ReplicaOperations(Operations):
                     topics=[_reassignment(topic, group, reassignments) for topic, group in by_topic(left)],
                 ),
                 lambda response: (
-                    (TopicPartition(topic.name, each.partition_index), _done(topic.name, each))
+                    (TopicPartition(topic.name, partition.partition_index), _done(topic.name, partition))
                     for topic in response.responses
-                    for each in topic.partitions
+                    for partition in topic.partitions
                 ),
                 deadline,
                 api=ApiKey.ALTER_PARTITION_REASSIGNMENTS,
             )
 
         results = await self._in_chunks(list(reassignments), _REASSIGNED_PER_REQUEST, alter)
-        wanted = {each: brokers for each in results.values if (brokers := reassignments[each]) is not None}
+        wanted = {
+            partition: brokers for partition in results.values if (brokers := reassignments[partition]) is not None
+        }
         if wait and wanted:
             await self._until_replicas_show(wanted, deadline)
         return results
@@ -136,15 +138,15 @@ class ReplicaOperations(Operations):
     async def await_replicas(
         self, wanted: Mapping[TopicPartition, Sequence[int]], *, timeout_s: float | None = None
     ) -> None:
-        """Wait until every live broker tells that the partitions are on these brokers, in this order.
+        """Wait until every live broker reports that the partitions are on these brokers, in this order.
 
-        Raises NotVisible if that does not come to be in time.
+        Raises NotVisible if that does not happen in time.
         """
         await self._until_replicas_show(wanted, self._deadline(timeout_s))
 
     async def _until_replicas_show(self, wanted: Mapping[TopicPartition, Sequence[int]], deadline: Deadline) -> None:
-        there = {each: _holds(brokers) for each, brokers in wanted.items()}
-        await self._until_partitions_show(there, deadline, "moving partitions")
+        wanted_checks = {partition: _holds(brokers) for partition, brokers in wanted.items()}
+        await self._until_partitions_show(wanted_checks, deadline, "moving partitions")
 
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout_s: float | None = None
@@ -155,7 +157,9 @@ class ReplicaOperations(Operations):
             None
             if partitions is None
             else [
-                ListPartitionReassignmentsTopics(name=topic, partition_indexes=[each.partition for each in group])
+                ListPartitionReassignmentsTopics(
+                    name=topic, partition_indexes=[partition.partition for partition in group]
+                )
                 for topic, group in by_topic(dict.fromkeys(partitions))
             ]
         )
@@ -165,11 +169,11 @@ class ReplicaOperations(Operations):
             api=ApiKey.LIST_PARTITION_REASSIGNMENTS,
         )
         return {
-            TopicPartition(topic.name, each.partition_index): PartitionReassignment(
-                tuple(each.replicas), tuple(each.adding_replicas), tuple(each.removing_replicas)
+            TopicPartition(topic.name, partition.partition_index): PartitionReassignment(
+                tuple(partition.replicas), tuple(partition.adding_replicas), tuple(partition.removing_replicas)
             )
             for topic in response.topics
-            for each in topic.partitions
+            for partition in topic.partitions
         }
 
     async def _until_partitions_show(
@@ -178,7 +182,7 @@ class ReplicaOperations(Operations):
         deadline: Deadline,
         what: str,
     ) -> None:
-        names = list(dict.fromkeys(each.topic for each in wanted))
+        names = list(dict.fromkeys(partition.topic for partition in wanted))
 
         async def shows(target: Target) -> bool:
             seen: set[TopicPartition] = set()
@@ -193,9 +197,9 @@ class ReplicaOperations(Operations):
                     at_least=4,
                 )
                 for topic in response.topics:
-                    for each in topic.partitions:
-                        partition = TopicPartition(topic.name or "", each.partition_index)
-                        if partition in wanted and wanted[partition](each):
+                    for described in topic.partitions:
+                        partition = TopicPartition(topic.name or "", described.partition_index)
+                        if partition in wanted and wanted[partition](described):
                             seen.add(partition)
             return seen == wanted.keys()
 
@@ -203,7 +207,7 @@ class ReplicaOperations(Operations):
 
 
 def _holds(brokers: Sequence[int]) -> Callable[[MetadataResponsePartition], bool]:
-    """Replicas that are being added or removed are among the others until a move has ended."""
+    """A check of the replicas; until a move ends they include those being added or removed."""
     return lambda partition: list(partition.replica_nodes) == list(brokers)
 
 
@@ -214,15 +218,15 @@ def _reassignment(
         name=topic,
         partitions=[
             reassigning.ReassignablePartition(
-                partition_index=each.partition,
-                replicas=None if (brokers := wanted[each]) is None else list(brokers),
+                partition_index=partition.partition,
+                replicas=None if (brokers := wanted[partition]) is None else list(brokers),
             )
-            for each in partitions
+            for partition in partitions
         ],
     )
 
 
-def _done(topic: str, each: reassigning.ReassignablePartitionResponse) -> AdminError | None:
-    if not each.error_code:
+def _done(topic: str, result: reassigning.ReassignablePartitionResponse) -> AdminError | None:
+    if not result.error_code:
         return None
-    return admin_error(each.error_code, each.error_message, TopicPartition(topic, each.partition_index))
+    return admin_error(result.error_code, result.error_message, TopicPartition(topic, result.partition_index))

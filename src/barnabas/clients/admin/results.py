@@ -1,4 +1,4 @@
-"""What a request about several items, or to several brokers, gives: a value for each, or why not."""
+"""The results of a request about several items, or to several brokers: a value or an error for each."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ V = TypeVar("V")
 class Results(Generic[K, V]):
     """``results[item]`` is the item's value or raises its error; ``values`` and ``errors`` are the two halves.
 
-    One item that fails does not fail the others, and nothing is raised until somebody asks: call ``raise_for_errors``
-    when partial success is no success.
+    One item that fails does not fail the others, and nothing is raised implicitly: call ``raise_for_errors``
+    where partial success counts as failure.
     """
 
     __slots__ = ("errors", "values")
@@ -32,7 +32,7 @@ class Results(Generic[K, V]):
         return not self.errors
 
     def raise_for_errors(self) -> dict[K, V]:
-        """All values. Raises the error if there is one, an ExceptionGroup if there are more."""
+        """All values. Raises a single error as it is, several as an ExceptionGroup."""
         if len(self.errors) == 1:
             raise next(iter(self.errors.values()))
         if self.errors:
@@ -64,7 +64,7 @@ class Results(Generic[K, V]):
 
 @dataclass(frozen=True, slots=True)
 class Listings(Generic[V]):
-    """What all brokers list together, and those that could not be asked for theirs."""
+    """The joined lists of all brokers, and the errors of brokers that could not be reached."""
 
     items: tuple[V, ...]
     errors: Mapping[int, AdminError]

@@ -66,7 +66,7 @@ class Backoff:
         self._most_s = max(first_ms, most_ms) / 1000
 
     async def pause(self, deadline: Deadline, at_least_s: float = 0) -> bool:
-        """False, at once, when there is no time left for another try."""
+        """Wait before another try; return False at once when no time is left."""
         pause = max(at_least_s, self._next_s * random.uniform(0.8, 1.2))
         self._next_s = min(self._most_s, self._next_s * 2)
         if pause >= deadline.remaining_s:

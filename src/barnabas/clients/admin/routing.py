@@ -1,8 +1,8 @@
-"""Which node a request goes to: the least busy one, a certain broker, the controller, a group's coordinator.
+"""Chooses the node for a request: the least busy one, a certain broker, the controller, a coordinator.
 
-Any broker takes any request to the cluster and forwards it, so nobody looks for the controller unless a node says that
-it is none. Nodes are learnt from the first one that answers. When none of them can be reached any more, the bootstrap
-servers are asked again.
+Any broker accepts any request to the cluster and forwards it, so the controller is looked up only when a node says that
+it is not the controller. Nodes are learnt from the first one that answers. When none of them can be reached any more,
+the bootstrap servers are contacted again.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ R = TypeVar("R", bound="Message")
 T = TypeVar("T")
 
 _BUSY = 5
-"""With so many requests under way on each open connection another node is worth a new one."""
+"""With this many requests under way on each open connection, a connection to another node is opened."""
 
 _CONTROLLERS = 2
 _KEYS_PER_LOOKUP = 500
 
 
 class Connection(Protocol):
-    """What is needed of a ``NodeConnection``."""
+    """The part of a ``NodeConnection`` that the routing uses."""
 
     address: Address
     versions: Mapping[int, SupportedVersions]
@@ -65,7 +65,7 @@ class Connection(Protocol):
 
 
 class Network(Protocol):
-    """What is needed of a ``NetworkClient``."""
+    """The part of a ``NetworkClient`` that the routing uses."""
 
     async def connect(self) -> Connection: ...
     async def connection_to(self, address: Address) -> Connection: ...
@@ -121,7 +121,7 @@ class Router:
         return sorted(self._nodes)
 
     def is_stale(self) -> None:
-        """Somebody moved: addresses and the controller are looked up before they are used again."""
+        """Forget the nodes: addresses and the controller are looked up before the next use."""
         self._is_current = False
 
     async def refresh(self) -> None:
@@ -134,7 +134,7 @@ class Router:
         self._is_current = True
 
     async def coordinators(self, kind: int, keys: Iterable[str]) -> tuple[dict[str, int], dict[str, AdminError]]:
-        """The coordinator of each key (kind 0: groups, 1: transactional ids), and why there is none."""
+        """The coordinator of each key (kind 0: groups, 1: transactional ids), and errors for the others."""
         found: dict[str, int] = {}
         missing: list[str] = []
         for key in keys:
@@ -151,12 +151,14 @@ class Router:
                 FindCoordinatorRequest(key_type=kind, coordinator_keys=missing[start : start + _KEYS_PER_LOOKUP]),
                 at_least=4,
             )
-            for each in response.coordinators:
-                if each.error_code:
-                    errors[each.key] = admin_error(each.error_code, each.error_message, each.key)
+            for coordinator in response.coordinators:
+                if coordinator.error_code:
+                    errors[coordinator.key] = admin_error(
+                        coordinator.error_code, coordinator.error_message, coordinator.key
+                    )
                 else:
-                    self._nodes[each.node_id] = Address(each.host, each.port)
-                    found[each.key] = self._coordinators[(kind, each.key)] = each.node_id
+                    self._nodes[coordinator.node_id] = Address(coordinator.host, coordinator.port)
+                    found[coordinator.key] = self._coordinators[(kind, coordinator.key)] = coordinator.node_id
         return found, errors
 
     def forget_coordinators(self, kind: int, keys: Iterable[str]) -> None:
@@ -166,7 +168,7 @@ class Router:
     async def leaders(
         self, partitions: Iterable[tuple[str, int]]
     ) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], AdminError]]:
-        """The leader of each partition, asked for anew, and why there is none."""
+        """The leader of each partition, freshly requested, and errors for the others."""
         wanted = list(partitions)
         connection = await self._least_busy()
         topics = [MetadataRequestTopic(name=name) for name in dict.fromkeys(topic for topic, _ in wanted)]
@@ -183,25 +185,27 @@ class Router:
                 by_partition[(topic.name or "", partition.partition_index)] = partition
         leaders: dict[tuple[str, int], int] = {}
         problems: dict[tuple[str, int], AdminError] = {}
-        for each in wanted:
-            at = by_partition.get(each)
-            code = errors.get(each[0]) or (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if at is None else at.error_code)
+        for key in wanted:
+            at = by_partition.get(key)
+            code = errors.get(key[0]) or (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if at is None else at.error_code)
             if at is not None and at.leader_id >= 0:
-                leaders[each] = at.leader_id
+                leaders[key] = at.leader_id
             else:
-                problems[each] = admin_error(code or ErrorCode.LEADER_NOT_AVAILABLE, None, f"{each[0]}-{each[1]}")
+                problems[key] = admin_error(code or ErrorCode.LEADER_NOT_AVAILABLE, None, f"{key[0]}-{key[1]}")
         return leaders, problems
 
     async def close(self) -> None:
         await self._network.close()
 
     async def _least_busy(self, *, learning: bool = False) -> Connection:
-        open_now = [each for each in self._connections.values() if each.is_open]
+        open_now = [connection for connection in self._connections.values() if connection.is_open]
         if open_now:
-            best = min(open_now, key=lambda each: each.in_flight)
+            best = min(open_now, key=lambda connection: connection.in_flight)
             if best.in_flight < _BUSY:
                 return best
-            unused = [each for each in self._nodes.values() if each not in {one.address for one in open_now}]
+            unused = [
+                node for node in self._nodes.values() if node not in {connection.address for connection in open_now}
+            ]
             for address in unused:
                 if address not in self._unreachable:
                     try:
@@ -215,7 +219,7 @@ class Router:
         """A node that we know, else a bootstrap server, from which the nodes are then learnt."""
         known = list(self._nodes.values())
         random.shuffle(known)
-        for address in sorted(known, key=lambda each: each in self._unreachable):
+        for address in sorted(known, key=lambda address: address in self._unreachable):
             try:
                 return await self._connect(address)
             except ClientError as error:
@@ -230,7 +234,7 @@ class Router:
             try:
                 await self.refresh()
             except UnsupportedVersion:
-                del self._connections[connection.address]  # Who is of the wrong kind is of no use for anything else.
+                del self._connections[connection.address]  # A node of the wrong kind serves no other request either.
                 raise
         return connection
 

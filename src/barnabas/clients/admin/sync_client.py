@@ -161,7 +161,7 @@ class SyncAdminClient:
         self._loop.close()
 
     async def _end(self) -> None:
-        """What other threads still wait for is cancelled."""
+        """Close the client; calls of other threads are cancelled."""
         await self._admin.close()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
@@ -171,7 +171,7 @@ class SyncAdminClient:
         await self._loop.shutdown_default_executor()
 
     def _run(self, operation: Coroutine[object, object, R]) -> R:
-        """What the caller interrupts (Ctrl-C) is cancelled on the loop as well."""
+        """Run on the loop; a call that is interrupted (Ctrl-C) is cancelled there too."""
         if self._loop.is_closed():
             operation.close()
             raise RuntimeError("this admin client is closed")

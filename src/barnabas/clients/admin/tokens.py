@@ -50,14 +50,14 @@ class TokenOperations(Operations):
         wait: bool = False,
         timeout_s: float | None = None,
     ) -> DelegationToken:
-        """A new token, for ourselves unless there is an ``owner``; without a lifetime it lives as long as the cluster
-        allows. It is asked for once: after a lost connection there may be a token that nobody knows. With ``wait``
-        every live broker lets its holder in.
+        """Create a token, for this client unless ``owner`` is given, with the cluster's longest lifetime unless one is
+        given. It is requested once: after a lost connection a token may exist that no client knows. ``wait`` waits
+        until every live broker accepts its holder.
         """
         deadline = self._deadline(timeout_s)
         renewing = tuple(renewers)
         owner_type, owner_name = (None, None) if owner is None else _parts(owner)
-        parts = [_parts(each) for each in renewing]
+        parts = [_parts(renewer) for renewer in renewing]
 
         def build(version: int) -> CreateDelegationTokenRequest:
             request = CreateDelegationTokenRequest(
@@ -136,37 +136,37 @@ class TokenOperations(Operations):
             api=ApiKey.DESCRIBE_DELEGATION_TOKEN,
             target=target,
         )
-        return [_token(each) for each in response.tokens]
+        return [_token(token) for token in response.tokens]
 
     async def _until_token_shows(self, hmac: bytes, expiry_ms: int, deadline: Deadline, what: str) -> None:
-        """A token that has ended may be told with its time of expiry, or not at all."""
+        """An expired token may be listed with its time of expiry, or not at all."""
 
         async def shows(target: Target) -> bool:
-            told = {each.hmac: each.expiry_timestamp_ms for each in await self._tokens(None, deadline, target)}
-            return told.get(hmac) == expiry_ms or (hmac not in told and expiry_ms <= time.time() * 1000)
+            listed = {token.hmac: token.expiry_timestamp_ms for token in await self._tokens(None, deadline, target)}
+            return listed.get(hmac) == expiry_ms or (hmac not in listed and expiry_ms <= time.time() * 1000)
 
         await self._until_each_broker(shows, deadline, what)
 
 
 def _parts(principal: str) -> tuple[str, str]:
     kind, colon, name = principal.partition(":")
-    refuse_unless(kind and colon and name, f"{principal!r} is no principal: it is written Type:name, as in User:alice")
+    refuse_unless(kind and colon and name, f"{principal!r} is not a principal: write Type:name, as in User:alice")
     return kind, name
 
 
-def _requester(each: CreateDelegationTokenResponse | DescribedDelegationToken) -> str | None:
-    name = each.token_requester_principal_name
-    return f"{each.token_requester_principal_type}:{name}" if name else None
+def _requester(token: CreateDelegationTokenResponse | DescribedDelegationToken) -> str | None:
+    name = token.token_requester_principal_name
+    return f"{token.token_requester_principal_type}:{name}" if name else None
 
 
-def _token(each: DescribedDelegationToken) -> DelegationToken:
+def _token(token: DescribedDelegationToken) -> DelegationToken:
     return DelegationToken(
-        each.token_id,
-        each.hmac,
-        f"{each.principal_type}:{each.principal_name}",
-        _requester(each),
-        each.issue_timestamp,
-        each.expiry_timestamp,
-        each.max_timestamp,
-        tuple(f"{renewer.principal_type}:{renewer.principal_name}" for renewer in each.renewers),
+        token.token_id,
+        token.hmac,
+        f"{token.principal_type}:{token.principal_name}",
+        _requester(token),
+        token.issue_timestamp,
+        token.expiry_timestamp,
+        token.max_timestamp,
+        tuple(f"{renewer.principal_type}:{renewer.principal_name}" for renewer in token.renewers),
     )

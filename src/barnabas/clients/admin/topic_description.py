@@ -1,4 +1,4 @@
-"""A topic with its partitions, as DescribeTopicPartitions and Metadata tell it."""
+"""A topic with its partitions, as DescribeTopicPartitions and Metadata describe it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DescribedTopic: TypeAlias = "MetadataResponseTopic | DescribeTopicPartitionsResp
 
 @dataclass(frozen=True, slots=True)
 class TopicPartitionInfo:
-    """``leader`` is None while there is none. The last two are None when the node does not tell them."""
+    """``leader`` is None without a leader. The last two are None when the node does not return them."""
 
     partition: int
     leader: int | None
@@ -54,16 +54,16 @@ def topic_description(topic: DescribedTopic, with_operations: bool) -> TopicDesc
     )
 
 
-def _partition(each: MetadataResponsePartition | DescribeTopicPartitionsResponsePartition) -> TopicPartitionInfo:
+def _partition(partition: MetadataResponsePartition | DescribeTopicPartitionsResponsePartition) -> TopicPartitionInfo:
     return TopicPartitionInfo(
-        each.partition_index,
-        each.leader_id if each.leader_id >= 0 else None,
-        tuple(each.replica_nodes),
-        tuple(each.isr_nodes),
-        tuple(each.offline_replicas),
-        each.leader_epoch if each.leader_epoch >= 0 else None,
-        _optional(getattr(each, "eligible_leader_replicas", None)),
-        _optional(getattr(each, "last_known_elr", None)),
+        partition.partition_index,
+        partition.leader_id if partition.leader_id >= 0 else None,
+        tuple(partition.replica_nodes),
+        tuple(partition.isr_nodes),
+        tuple(partition.offline_replicas),
+        partition.leader_epoch if partition.leader_epoch >= 0 else None,
+        _optional(getattr(partition, "eligible_leader_replicas", None)),
+        _optional(getattr(partition, "last_known_elr", None)),
     )
 
 

@@ -48,13 +48,13 @@ __all__ = [
 
 _TOPICS_PER_REQUEST = 500
 _PARTITIONS_PER_PAGE = 2000
-_TELLS_OPERATIONS = 8
-"""Older versions of Metadata have no authorized operations; who asks for them is told None."""
+_HAS_OPERATIONS = 8
+"""Older versions of Metadata have no authorized operations: callers receive None."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic to be made. What is None is for the cluster to say (``num.partitions``, ``default.replication.factor``).
+    """A topic to create. None leaves a number to the cluster (``num.partitions``, ``default.replication.factor``).
 
     ``assignments`` are the brokers of each partition, the preferred leader first, instead of the two numbers.
     """
@@ -76,7 +76,7 @@ class NewPartitions:
 
 @dataclass(frozen=True, slots=True)
 class CreatedTopic:
-    """What a topic became. Numbers and configs are None when we may not describe its configs, or the node is old."""
+    """A created topic. Numbers and configs are None without the right to describe configs, or on old nodes."""
 
     name: str
     topic_id: Uuid
@@ -117,7 +117,7 @@ class TopicOperations(Operations):
                     timeout_ms=self._timeout_ms(deadline),
                     validate_only=validate_only,
                 ),
-                lambda response: ((each.name, _created(each)) for each in response.topics),
+                lambda response: ((topic.name, _created(topic)) for topic in response.topics),
                 deadline,
                 api=ApiKey.CREATE_TOPICS,
             )
@@ -140,11 +140,12 @@ class TopicOperations(Operations):
                 part,
                 lambda left: lambda version: _deletion(left, version, self._timeout_ms(deadline)),
                 lambda response: (
-                    (_key_of(each, part), _done(each, each.name or each.topic_id)) for each in response.responses
+                    (_key_of(result, part), _done(result, result.name or result.topic_id))
+                    for result in response.responses
                 ),
                 deadline,
                 api=ApiKey.DELETE_TOPICS,
-                at_least=6 if any(isinstance(each, Uuid) for each in part) else 0,
+                at_least=6 if any(isinstance(name, Uuid) for name in part) else 0,
             )
 
         results = await self._in_chunks(wanted, _TOPICS_PER_REQUEST, delete)
@@ -174,7 +175,7 @@ class TopicOperations(Operations):
                     timeout_ms=self._timeout_ms(deadline),
                     validate_only=validate_only,
                 ),
-                lambda response: ((each.name, _done(each, each.name)) for each in response.results),
+                lambda response: ((result.name, _done(result, result.name)) for result in response.results),
                 deadline,
                 api=ApiKey.CREATE_PARTITIONS,
             )
@@ -208,13 +209,13 @@ class TopicOperations(Operations):
         wanted = list(dict.fromkeys(topics))
         refuse_unless(all(wanted), "a topic's name must not be empty")
         deadline = self._deadline(timeout_s)
-        names: list[str | Uuid] = [each for each in wanted if not isinstance(each, Uuid)]
-        ids: list[str | Uuid] = [each for each in wanted if isinstance(each, Uuid)]
+        names: list[str | Uuid] = [name for name in wanted if not isinstance(name, Uuid)]
+        ids: list[str | Uuid] = [name for name in wanted if isinstance(name, Uuid)]
 
         async def by_pages(part: Sequence[str | Uuid]) -> Results[str | Uuid, TopicDescription]:
             try:
                 return await self._describe_by_pages(
-                    [str(each) for each in part], deadline, include_authorized_operations
+                    [str(name) for name in part], deadline, include_authorized_operations
                 )
             except UnsupportedVersion:
                 return await by_metadata(part)
@@ -232,11 +233,11 @@ class TopicOperations(Operations):
         values: dict[str | Uuid, TopicDescription] = {}
         errors: dict[str | Uuid, AdminError] = {}
         async for topics in self._pages(names, deadline):
-            for each in topics:
-                if each.error_code:
-                    errors[each.name or ""] = admin_error(each.error_code, None, each.name)
+            for topic in topics:
+                if topic.error_code:
+                    errors[topic.name or ""] = admin_error(topic.error_code, None, topic.name)
                     continue
-                page = topic_description(each, with_operations)
+                page = topic_description(topic, with_operations)
                 begun = values.get(page.name)
                 values[page.name] = page if begun is None else joined(begun, page)
         return Results(values, errors)
@@ -278,19 +279,19 @@ class TopicOperations(Operations):
         with_operations: bool,
         target: Target = ANY,
     ) -> Results[str | Uuid, TopicDescription]:
-        by_id = any(isinstance(each, Uuid) for each in topics)
+        by_id = any(isinstance(topic, Uuid) for topic in topics)
         return await self._items(
             topics,
             lambda left: (
                 lambda version: MetadataRequest(
                     topics=[
-                        MetadataRequestTopic(topic_id=each, name=None)
-                        if isinstance(each, Uuid)
-                        else MetadataRequestTopic(name=each)
-                        for each in left
+                        MetadataRequestTopic(topic_id=name, name=None)
+                        if isinstance(name, Uuid)
+                        else MetadataRequestTopic(name=name)
+                        for name in left
                     ],
                     allow_auto_topic_creation=False,
-                    include_topic_authorized_operations=with_operations and version >= _TELLS_OPERATIONS,
+                    include_topic_authorized_operations=with_operations and version >= _HAS_OPERATIONS,
                 )
             ),
             lambda response: (
@@ -317,7 +318,11 @@ class TopicOperations(Operations):
                 found = await self._describe_by_metadata(part, deadline, False, target)
                 for name in part:
                     topic = found.values.get(name)
-                    if topic is None or not topic.partitions or any(each.leader is None for each in topic.partitions):
+                    if (
+                        topic is None
+                        or not topic.partitions
+                        or any(partition.leader is None for partition in topic.partitions)
+                    ):
                         return False
                     if counts is not None and len(topic.partitions) < counts[name]:
                         return False
@@ -331,10 +336,10 @@ class TopicOperations(Operations):
         async def shows(target: Target) -> bool:
             for part in chunks(topics, _TOPICS_PER_REQUEST):
                 for kind in (str, Uuid):
-                    some = [each for each in part if isinstance(each, kind)]
+                    some = [topic for topic in part if isinstance(topic, kind)]
                     if some:
                         found = await self._describe_by_metadata(some, deadline, False, target)
-                        if any(each not in found.errors or found.errors[each].code not in gone for each in some):
+                        if any(topic not in found.errors or found.errors[topic].code not in gone for topic in some):
                             return False
             return True
 
@@ -370,32 +375,32 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
     )
 
 
-def _created(each: CreatableTopicResult) -> CreatedTopic | AdminError:
-    if each.error_code:
-        return admin_error(each.error_code, each.error_message, each.name)
-    told = not each.topic_config_error_code and each.num_partitions >= 0
+def _created(result: CreatableTopicResult) -> CreatedTopic | AdminError:
+    if result.error_code:
+        return admin_error(result.error_code, result.error_message, result.name)
+    is_described = not result.topic_config_error_code and result.num_partitions >= 0
     return CreatedTopic(
-        each.name,
-        each.topic_id,
-        each.num_partitions if told else None,
-        each.replication_factor if told else None,
-        {config.name: config.value for config in each.configs or ()} if told else None,
+        result.name,
+        result.topic_id,
+        result.num_partitions if is_described else None,
+        result.replication_factor if is_described else None,
+        {config.name: config.value for config in result.configs or ()} if is_described else None,
     )
 
 
 def _deletion(topics: Sequence[str | Uuid], version: int, timeout_ms: int) -> DeleteTopicsRequest:
     if version < 6:
-        return DeleteTopicsRequest(topic_names=[str(each) for each in topics], timeout_ms=timeout_ms)
+        return DeleteTopicsRequest(topic_names=[str(topic) for topic in topics], timeout_ms=timeout_ms)
     states = [
-        DeleteTopicState(name=None, topic_id=each) if isinstance(each, Uuid) else DeleteTopicState(name=each)
-        for each in topics
+        DeleteTopicState(name=None, topic_id=topic) if isinstance(topic, Uuid) else DeleteTopicState(name=topic)
+        for topic in topics
     ]
     return DeleteTopicsRequest(topics=states, timeout_ms=timeout_ms)
 
 
-def _key_of(each: DeletableTopicResult, asked: Sequence[str | Uuid]) -> str | Uuid:
+def _key_of(result: DeletableTopicResult, asked: Sequence[str | Uuid]) -> str | Uuid:
     """A node adds the name to an id, and the id to a name."""
-    return each.topic_id if each.topic_id in asked else each.name or ""
+    return result.topic_id if result.topic_id in asked else result.name or ""
 
 
 def _growth(name: str, new: NewPartitions) -> CreatePartitionsTopic:
@@ -405,9 +410,9 @@ def _growth(name: str, new: NewPartitions) -> CreatePartitionsTopic:
         count=new.total,
         assignments=None
         if brokers is None
-        else [CreatePartitionsAssignment(broker_ids=list(each)) for each in brokers],
+        else [CreatePartitionsAssignment(broker_ids=list(replicas)) for replicas in brokers],
     )
 
 
-def _done(each: DeletableTopicResult | CreatePartitionsTopicResult, item: object) -> AdminError | None:
-    return admin_error(each.error_code, each.error_message, item) if each.error_code else None
+def _done(result: DeletableTopicResult | CreatePartitionsTopicResult, item: object) -> AdminError | None:
+    return admin_error(result.error_code, result.error_message, item) if result.error_code else None

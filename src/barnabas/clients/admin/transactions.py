@@ -1,4 +1,4 @@
-"""Producers and transactions: who writes to a partition, and what hangs."""
+"""Operations on producers and transactions: list the producers of a partition, find and end hanging transactions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _TRANSACTION = 1
 
 @dataclass(frozen=True, slots=True)
 class ProducerState:
-    """``transaction_start_offset`` is None outside a transaction, times are None where there is none."""
+    """``transaction_start_offset`` is None outside a transaction, times are None where unset."""
 
     producer_id: int
     producer_epoch: int
@@ -55,7 +55,7 @@ class ProducerState:
 
 @dataclass(frozen=True, slots=True)
 class TransactionListing:
-    """``coordinator_id`` is the broker that told it."""
+    """``coordinator_id`` is the broker that returned it."""
 
     transactional_id: str
     producer_id: int
@@ -103,7 +103,7 @@ class TransactionOperations(PartitionOperations):
         def build(left: Sequence[TopicPartition]) -> DescribeProducersRequest:
             return DescribeProducersRequest(
                 topics=[
-                    TopicRequest(name=topic, partition_indexes=[each.partition for each in part])
+                    TopicRequest(name=topic, partition_indexes=[partition.partition for partition in part])
                     for topic, part in by_topic(left)
                 ]
             )
@@ -112,9 +112,9 @@ class TransactionOperations(PartitionOperations):
             response: DescribeProducersResponse,
         ) -> Iterable[tuple[TopicPartition, tuple[ProducerState, ...] | AdminError]]:
             return (
-                (TopicPartition(topic.name, each.partition_index), _producers(topic.name, each))
+                (TopicPartition(topic.name, partition.partition_index), _producers(topic.name, partition))
                 for topic in response.topics
-                for each in topic.partitions
+                for partition in topic.partitions
             )
 
         api = ApiKey.DESCRIBE_PRODUCERS
@@ -151,16 +151,17 @@ class TransactionOperations(PartitionOperations):
             response = await self._call(
                 request, deadline, api=ApiKey.LIST_TRANSACTIONS, target=target, at_least=at_least
             )
-            refuse_unless(not response.unknown_state_filters, f"no such state: {response.unknown_state_filters}")
+            refuse_unless(not response.unknown_state_filters, f"unknown states: {response.unknown_state_filters}")
             listed = [
-                TransactionListing(each.transactional_id, each.producer_id, each.transaction_state, part[0])
-                for each in response.transaction_states
+                TransactionListing(state.transactional_id, state.producer_id, state.transaction_state, part[0])
+                for state in response.transaction_states
             ]
             return Results({part[0]: listed}, {})
 
         found = await self._from_each(await self._live_brokers(deadline), ask)
         listed = sorted(
-            (each for some in found.values.values() for each in some), key=lambda each: each.transactional_id
+            (listing for some in found.values.values() for listing in some),
+            key=lambda listing: listing.transactional_id,
         )
         return TransactionListings(tuple(listed), found.errors)
 
@@ -174,8 +175,8 @@ class TransactionOperations(PartitionOperations):
                 part,
                 lambda left: DescribeTransactionsRequest(transactional_ids=list(left)),
                 lambda response: (
-                    (each.transactional_id, _transaction(each, -1 if target.node is None else target.node))
-                    for each in response.transaction_states
+                    (state.transactional_id, _transaction(state, -1 if target.node is None else target.node))
+                    for state in response.transaction_states
                 ),
                 deadline,
                 api=ApiKey.DESCRIBE_TRANSACTIONS,
@@ -233,7 +234,7 @@ class TransactionOperations(PartitionOperations):
         coordinator_epoch: int = -1,
         timeout_s: float | None = None,
     ) -> None:
-        """End a transaction that hangs in a partition; ``describe_producers`` tells the three numbers."""
+        """End a transaction that hangs in a partition; ``describe_producers`` returns the three numbers."""
         refuse_unless(producer_id >= 0 and producer_epoch >= 0, f"{partition}: no producer {producer_id}")
         marker = WritableTxnMarker(
             producer_id=producer_id,
@@ -246,10 +247,10 @@ class TransactionOperations(PartitionOperations):
             [partition],
             lambda left: WriteTxnMarkersRequest(markers=[marker]),
             lambda response: (
-                (partition, admin_error(each.error_code, None, partition) if each.error_code else None)
+                (partition, admin_error(result.error_code, None, partition) if result.error_code else None)
                 for done in response.markers
                 for topic in done.topics
-                for each in topic.partitions
+                for result in topic.partitions
             ),
             self._deadline(timeout_s),
             api=ApiKey.WRITE_TXN_MARKERS,
@@ -257,9 +258,9 @@ class TransactionOperations(PartitionOperations):
         results.raise_for_errors()
 
 
-def _producers(topic: str, each: PartitionResponse) -> tuple[ProducerState, ...] | AdminError:
-    if each.error_code:
-        return admin_error(each.error_code, each.error_message, TopicPartition(topic, each.partition_index))
+def _producers(topic: str, result: PartitionResponse) -> tuple[ProducerState, ...] | AdminError:
+    if result.error_code:
+        return admin_error(result.error_code, result.error_message, TopicPartition(topic, result.partition_index))
     return tuple(
         ProducerState(
             state.producer_id,
@@ -269,21 +270,21 @@ def _producers(topic: str, each: PartitionResponse) -> tuple[ProducerState, ...]
             _known(state.coordinator_epoch),
             _known(state.current_txn_start_offset),
         )
-        for state in each.active_producers
+        for state in result.active_producers
     )
 
 
-def _transaction(each: TransactionState, coordinator_id: int) -> TransactionDescription | AdminError:
-    if each.error_code:
-        return admin_error(each.error_code, None, each.transactional_id)
+def _transaction(state: TransactionState, coordinator_id: int) -> TransactionDescription | AdminError:
+    if state.error_code:
+        return admin_error(state.error_code, None, state.transactional_id)
     return TransactionDescription(
-        each.transactional_id,
-        each.transaction_state,
-        each.transaction_timeout_ms,
-        _known(each.transaction_start_time_ms),
-        each.producer_id,
-        each.producer_epoch,
-        tuple(sorted(TopicPartition(topic.topic, number) for topic in each.topics for number in topic.partitions)),
+        state.transactional_id,
+        state.transaction_state,
+        state.transaction_timeout_ms,
+        _known(state.transaction_start_time_ms),
+        state.producer_id,
+        state.producer_epoch,
+        tuple(sorted(TopicPartition(topic.topic, number) for topic in state.topics for number in topic.partitions)),
         coordinator_id,
     )
 

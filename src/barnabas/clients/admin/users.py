@@ -57,7 +57,7 @@ class UserOperations(Operations):
     async def describe_user_scram_credentials(
         self, users: Iterable[str] | None = None, *, timeout_s: float | None = None
     ) -> Results[str, tuple[ScramCredentialInfo, ...]]:
-        """The mechanisms and iterations of users; without names, of all. No node tells a salt or a key."""
+        """The mechanisms and iterations of users; without names, of all. Nodes never return a salt or a key."""
         names = None if users is None else list(dict.fromkeys(users))
         return await self._credentials(names, self._deadline(timeout_s), ANY)
 
@@ -70,38 +70,38 @@ class UserOperations(Operations):
     ) -> Results[str, None]:
         """Set and remove passwords; the outcome is one per user.
 
-        With ``wait`` each live broker tells the mechanisms and iterations. A changed password with as many iterations
-        as before can't be seen from outside.
+        ``wait`` waits until each live broker returns the mechanisms and iterations. A new password with as many
+        iterations as before can't be seen from outside.
         """
         wanted = list(alterations)
         by_user: dict[str, list[ScramUpsertion | ScramDeletion]] = {}
-        for each in wanted:
-            _refuse_bad_alteration(each)
-            by_user.setdefault(each.user, []).append(each)
+        for change in wanted:
+            _refuse_bad_alteration(change)
+            by_user.setdefault(change.user, []).append(change)
         for user, changes in by_user.items():
             refuse_unless(
-                len({each.mechanism for each in changes}) == len(changes), f"{user}: a mechanism is changed twice"
+                len({change.mechanism for change in changes}) == len(changes), f"{user}: a mechanism is changed twice"
             )
         deadline = self._deadline(timeout_s)
-        upsertions = [each for each in wanted if isinstance(each, ScramUpsertion)]
+        upsertions = [change for change in wanted if isinstance(change, ScramUpsertion)]
         # Salting takes milliseconds each, on purpose.
-        salted = await asyncio.to_thread(lambda: {id(each): _salted(each) for each in upsertions})
+        salted = await asyncio.to_thread(lambda: {id(upsertion): _salted(upsertion) for upsertion in upsertions})
         results: Results[str, None] = await self._items(
             by_user,
             lambda left: AlterUserScramCredentialsRequest(
-                upsertions=[salted[id(each)] for each in upsertions if each.user in left],
+                upsertions=[salted[id(upsertion)] for upsertion in upsertions if upsertion.user in left],
                 deletions=[
-                    ScramCredentialDeletion(name=each.user, mechanism=each.mechanism)
-                    for each in wanted
-                    if isinstance(each, ScramDeletion) and each.user in left
+                    ScramCredentialDeletion(name=change.user, mechanism=change.mechanism)
+                    for change in wanted
+                    if isinstance(change, ScramDeletion) and change.user in left
                 ],
             ),
-            lambda response: ((each.user, _done(each)) for each in response.results),
+            lambda response: ((result.user, _done(result)) for result in response.results),
             deadline,
             api=ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
         )
         if wait and results.values:
-            await self._until_users_show([each for each in wanted if each.user in results.values], deadline)
+            await self._until_users_show([change for change in wanted if change.user in results.values], deadline)
         return results
 
     async def _credentials(
@@ -117,58 +117,59 @@ class UserOperations(Operations):
         )
         values: dict[str, tuple[ScramCredentialInfo, ...]] = {}
         errors: dict[str, AdminError] = {}
-        for each in response.results:
-            if each.error_code:
-                errors[each.user] = admin_error(each.error_code, each.error_message, each.user)
+        for result in response.results:
+            if result.error_code:
+                errors[result.user] = admin_error(result.error_code, result.error_message, result.user)
             else:
-                values[each.user] = tuple(
+                values[result.user] = tuple(
                     ScramCredentialInfo(ScramMechanism.from_code(info.mechanism), info.iterations)
-                    for info in each.credential_infos
+                    for info in result.credential_infos
                 )
         return Results(values, errors)
 
     async def _until_users_show(self, changes: list[ScramUpsertion | ScramDeletion], deadline: Deadline) -> None:
-        names = list({each.user for each in changes})
+        names = list({change.user for change in changes})
 
         async def shows(target: Target) -> bool:
             found = await self._credentials(names, deadline, target)
             if any(error.code != ErrorCode.RESOURCE_NOT_FOUND for error in found.errors.values()):
                 return False
-            for each in changes:
-                held = {info.mechanism: info.iterations for info in found.values.get(each.user, ())}
-                expected = each.iterations if isinstance(each, ScramUpsertion) else None
-                if held.get(each.mechanism) != expected:
+            for change in changes:
+                held = {info.mechanism: info.iterations for info in found.values.get(change.user, ())}
+                expected = change.iterations if isinstance(change, ScramUpsertion) else None
+                if held.get(change.mechanism) != expected:
                     return False
             return True
 
         await self._until_each_broker(shows, deadline, "changing users")
 
 
-def _refuse_bad_alteration(each: ScramUpsertion | ScramDeletion) -> None:
-    refuse_unless(each.user, "a user needs a name")
+def _refuse_bad_alteration(change: ScramUpsertion | ScramDeletion) -> None:
+    refuse_unless(change.user, "a user needs a name")
     refuse_unless(
-        each.mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512),
-        f"{each.user}: the mechanism is SCRAM-SHA-256 or SCRAM-SHA-512",
+        change.mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512),
+        f"{change.user}: the mechanism is SCRAM-SHA-256 or SCRAM-SHA-512",
     )
-    if isinstance(each, ScramUpsertion):
-        refuse_unless(each.password, f"{each.user}: the password must not be empty")
-        refuse_unless(each.salt is None or each.salt, f"{each.user}: the salt must not be empty")
+    if isinstance(change, ScramUpsertion):
+        refuse_unless(change.password, f"{change.user}: the password must not be empty")
+        refuse_unless(change.salt is None or change.salt, f"{change.user}: the salt must not be empty")
         refuse_unless(
-            SCRAM_ITERATIONS_MIN <= each.iterations <= SCRAM_ITERATIONS_MAX,
-            f"{each.user}: iterations must be {SCRAM_ITERATIONS_MIN} to {SCRAM_ITERATIONS_MAX}, not {each.iterations}",
+            SCRAM_ITERATIONS_MIN <= change.iterations <= SCRAM_ITERATIONS_MAX,
+            f"{change.user}: iterations must be {SCRAM_ITERATIONS_MIN} to {SCRAM_ITERATIONS_MAX}, "
+            f"not {change.iterations}",
         )
 
 
-def _salted(each: ScramUpsertion) -> ScramCredentialUpsertion:
-    salt = random_text(secrets.token_bytes(RANDOM_BYTES)).encode() if each.salt is None else each.salt
+def _salted(upsertion: ScramUpsertion) -> ScramCredentialUpsertion:
+    salt = random_text(secrets.token_bytes(RANDOM_BYTES)).encode() if upsertion.salt is None else upsertion.salt
     return ScramCredentialUpsertion(
-        name=each.user,
-        mechanism=each.mechanism,
-        iterations=each.iterations,
+        name=upsertion.user,
+        mechanism=upsertion.mechanism,
+        iterations=upsertion.iterations,
         salt=salt,
-        salted_password=salted_password_of(each.mechanism, each.password, salt, each.iterations),
+        salted_password=salted_password_of(upsertion.mechanism, upsertion.password, salt, upsertion.iterations),
     )
 
 
-def _done(each: AlterUserScramCredentialsResult) -> AdminError | None:
-    return admin_error(each.error_code, each.error_message, each.user) if each.error_code else None
+def _done(result: AlterUserScramCredentialsResult) -> AdminError | None:
+    return admin_error(result.error_code, result.error_message, result.user) if result.error_code else None

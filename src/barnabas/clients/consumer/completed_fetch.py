@@ -1,7 +1,7 @@
-"""What a fetch brought for one partition, and the records in it that a consumer is given.
+"""The data that a fetch returned for one partition, and the records in it for the consumer.
 
-A batch may begin before the offset that was asked for. Markers of transactions are never given, nor, for who reads only
-what is committed, the batches of transactions that were aborted.
+A batch may begin before the requested offset. Markers of transactions are never returned, nor, with read_committed, the
+batches of aborted transactions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Fetched", "aborted_of", "count_records", "given_batches"]
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """``aborted`` are (producer id, first offset) of aborted transactions, None for who reads everything."""
+    """``aborted`` are (producer id, first offset) of aborted transactions, None with read_uncommitted."""
 
     partition: int
     from_offset: int
@@ -38,7 +38,7 @@ class Fetched:
 
 def given_batches(fetched: Fetched) -> Iterator[BatchView]:
     """The batches whose records count. Raises CorruptRecordError for a wrong checksum."""
-    to_come = sorted(fetched.aborted or (), key=lambda each: each[1], reverse=True)
+    to_come = sorted(fetched.aborted or (), key=lambda transaction: transaction[1], reverse=True)
     aborted: set[int] = set()
     for batch in fetched.batches:
         if fetched.is_checked:
@@ -70,9 +70,9 @@ def count_records(fetched: Fetched) -> tuple[int, int]:
 
 
 def _payload_bytes(batch: BatchView) -> int | None:
-    """Of a whole batch, by its lengths alone: what a record object and its slices cost would be most of a fetch.
+    """The payload of a whole batch, by its lengths alone: record objects would be most of a fetch's cost.
 
-    None for a batch that isn't what a producer makes, such as one with records before its own first offset.
+    None for a batch that no producer writes, such as one with records before its own first offset.
     """
     section = batch.record_section()
     position = total = 0
@@ -115,8 +115,8 @@ def _read_length(section: bytes, position: int) -> tuple[int, int]:
 
 
 def aborted_of(response: Any) -> list[tuple[int, int]]:
-    """From a partition's answer."""
-    return [(each.producer_id, each.first_offset) for each in response.aborted_transactions or ()]
+    """The aborted transactions in a partition's answer."""
+    return [(transaction.producer_id, transaction.first_offset) for transaction in response.aborted_transactions or ()]
 
 
 def _is_abort_marker(batch: BatchView) -> bool:

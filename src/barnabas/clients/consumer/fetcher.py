@@ -96,7 +96,7 @@ class Fetcher:
             source,
             take=self._take,
             fail=self._fail,
-            passing=_MOVED,
+            retriable=_MOVED,
             backoff_s=config.retry_backoff_s,
             backoff_max_s=config.retry_backoff_max_s,
         )

@@ -152,7 +152,7 @@ def record_size_max(value_size: int) -> int:
 
 
 def _prefixes(size: int, delta: int, start: int, stop: int) -> Sequence[bytes]:
-    """What stands before the values of records ``start`` to ``stop``, with the end of the record before."""
+    """The bytes before the values of records ``start`` to ``stop``, with the end of the record before."""
     if stop > _KEPT_PER_SIZE:
         return [_prefix(size, delta, index) for index in range(start, stop)]
     kept = _kept(size, delta)

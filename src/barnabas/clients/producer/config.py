@@ -53,7 +53,7 @@ def _definition() -> ConfigDef:
 
 @dataclass(frozen=True, slots=True)
 class ProducerConfig:
-    """``idempotence`` is None when nobody asked for it or against it: then it is used where the cluster has it."""
+    """``idempotence`` is None when not configured: then it is used where the cluster supports it."""
 
     acks: int = -1
     batch_size: int = 16384

@@ -50,14 +50,14 @@ _LEADER_MOVED = frozenset(
         ErrorCode.NETWORK_EXCEPTION,
     }
 )
-_PASSING = _LEADER_MOVED | {
+_RETRIABLE = _LEADER_MOVED | {
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     ErrorCode.REQUEST_TIMED_OUT,
     ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.THROTTLING_QUOTA_EXCEEDED,
 }
-_PASSING_OF_PRODUCER_IDS = _PASSING | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE}
+_RETRIABLE_OF_PRODUCER_IDS = _RETRIABLE | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 _PRODUCER_FORGOTTEN = frozenset(
     {
@@ -149,7 +149,7 @@ class Sender(Generic[B]):
             source,
             take=self._take,
             fail=self._fail,
-            passing=_PASSING,
+            retriable=_RETRIABLE,
             backoff_s=config.retry_backoff_s,
             backoff_max_s=config.retry_backoff_max_s,
             unknown_for_s=UNKNOWN_TOPIC_FOR_S if recovery is None else math.inf,
@@ -273,7 +273,7 @@ class Sender(Generic[B]):
                 partitions = self._accumulator.assignable()
                 for partition in partitions:
                     self._troubles[partition] = str(error)
-                if error.code in _PASSING_OF_PRODUCER_IDS:
+                if error.code in _RETRIABLE_OF_PRODUCER_IDS:
                     return False
                 for partition in partitions:
                     for batch in self._accumulator.take_queued(partition):
@@ -321,7 +321,7 @@ class Sender(Generic[B]):
             request = self._request(batches)
             self.statistics.requests += 1
             if config.acks == 0:
-                connection.tell(request, version=version)
+                connection.send_unanswered(request, version=version)
                 now = self._loop.time()
                 for batch in batches:
                     self._settle(batch, now)
@@ -396,13 +396,13 @@ class Sender(Generic[B]):
             recovery.divide(batch)
             self.wake(batch.partition)
             return
-        is_passing = code in _PASSING or (
+        is_retriable = code in _RETRIABLE or (
             code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not self._accumulator.is_first_in_flight(batch)
         )
-        if not is_passing and code in _PRODUCER_FORGOTTEN and self._can_be_replaced(batch):
+        if not is_retriable and code in _PRODUCER_FORGOTTEN and self._can_be_replaced(batch):
             self._accumulator.forget_producer(batch.partition)
-            is_passing = True
-        if not is_passing or batch.attempts > self._config.retries or not batch.is_wanted():
+            is_retriable = True
+        if not is_retriable or batch.attempts > self._config.retries or not batch.is_wanted():
             self._give_up(batch, error)
             return
         if code in _LEADER_MOVED:
