@@ -104,7 +104,7 @@ class BatchAccumulator:
         return batch
 
     def drain_complete(self) -> list[AppendedBatch]:
-        """What can't grow any more; the open batch stays."""
+        """Take the batches that can't grow any more; the open batch stays."""
         batches, self._complete = self._complete, []
         return batches
 

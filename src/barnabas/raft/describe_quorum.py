@@ -1,4 +1,4 @@
-"""DescribeQuorum (55): who leads, who votes, who observes, and how far each has come. Only the leader knows."""
+"""DescribeQuorum (55): the leader, the voters, the observers and their progress. Only the leader answers."""
 
 from __future__ import annotations
 

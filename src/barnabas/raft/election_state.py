@@ -1,4 +1,4 @@
-"""What a replica must remember of an election across a restart."""
+"""The state of an election that a replica keeps across a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BeginQuorumEpoch (53) and EndQuorumEpoch (54): a leader tells the voters that its epoch has begun, or is over."""
+"""BeginQuorumEpoch (53) and EndQuorumEpoch (54): a leader notifies the voters that its epoch has begun or ended."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def election_backoff_ms(me: ReplicaKey, preferred: Sequence[ReplicaKey], backoff
 
 
 def send_begin_requests(replica: Replica, leader: LeaderState, now_ms: int) -> None:
-    """Tell the voters that have not fetched lately."""
+    """Notify the voters that have not fetched lately."""
     listener = replica.config.listener_name
     for voter_id in leader.voters_to_begin(now_ms):
         voter = replica.quorum.voters.get(voter_id)
@@ -147,7 +147,7 @@ def _respond_begin(replica: Replica, request: RaftRequest, error: ErrorCode) -> 
 
 
 def send_end_requests(replica: Replica, state: ResignedState, now_ms: int) -> None:
-    """Tell every voter that has not acknowledged it, so that none waits for its fetch timeout."""
+    """Notify every voter that has not acknowledged it, so that none waits for its fetch timeout."""
     listener = replica.config.listener_name
     for voter_id in sorted(state.unacked_voters):
         endpoint = replica.quorum.voters.endpoint(voter_id, listener)

@@ -1,4 +1,4 @@
-"""What an epoch and a leader that a message names mean for this replica; shared by all of the quorum's protocols."""
+"""Handles the epoch and leader in a message; shared by all of the quorum's protocols."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class _LeaderAnswer(_CurrentLeader, Protocol):
 
 
 class CommonOutcome(Enum):
-    """What the common part of an answer's handling came to."""
+    """The result of the common part of an answer's handling."""
 
     HANDLED = "handled"
     RETRY = "retry"
@@ -84,7 +84,7 @@ def check_cluster_id(replica: Replica, cluster_id: str | None) -> bool:
 
 
 def check_voter_request(replica: Replica, sender_id: int, epoch: int) -> ErrorCode:
-    """For what only voters send. The sender need not be in our voter set, which may be old."""
+    """Check a request that only voters send. The sender may be missing in our voter set, which may be old."""
     if epoch < replica.quorum.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if sender_id < 0:
@@ -93,12 +93,12 @@ def check_voter_request(replica: Replica, sender_id: int, epoch: int) -> ErrorCo
 
 
 def is_meant_for(replica: Replica, voter_id: int, directory_id: Uuid) -> bool:
-    """Whether a request that names the voter it is for, or its id alone, or nobody, is for this replica."""
+    """Whether a request that names a voter, only its id, or no voter, is addressed to this replica."""
     return voter_id < 0 or ReplicaKey(voter_id, directory_id).matches(replica.config.key)
 
 
 def check_leader_request(replica: Replica, epoch: int) -> ErrorCode:
-    """For what only the leader of the epoch may answer."""
+    """Check a request that only the leader of the epoch may answer."""
     if epoch < replica.quorum.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     if epoch > replica.quorum.epoch:
@@ -187,8 +187,8 @@ def handle_common_response(
 def _correct_endpoints(replica: Replica, leader_id: int | None, endpoints: Mapping[str, Endpoint]) -> None:
     """Take over where the leader of this epoch listens, when it cannot be reached where this replica looks for it.
 
-    A replica that restarts knows from its disk who leads, and from the voters in the log where that leader listened
-    before. A leader that has moved since then tells every other voter where it is, but not the one that was down.
+    A replica that restarts knows the leader from its disk, and from the voters in the log where that leader listened
+    before. A leader that has moved since notifies the other voters, but not one that was down.
     """
     follower = replica.quorum.in_state(FollowerState)
     if follower is None or not endpoints or leader_id != follower.leader_id or not follower.is_leader_unreachable:

@@ -1,4 +1,4 @@
-"""What a caller of the raft node can get wrong, or must cope with."""
+"""Errors of the raft node for its callers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Fetch (1) as the leader answers it: how the log reaches followers and observers, and how it learns what they have.
 
-A fetch at offset N acknowledges everything below N. One that has nothing to get waits, until there is, the high
+A fetch at offset N acknowledges everything below N. A fetch without new records waits until some exist, the high
 watermark moves past what the fetcher knows, or its time is up.
 """
 
@@ -176,7 +176,7 @@ def _replica_id(body: FetchRequest) -> int:
 
 
 def _only_partition(body: FetchRequest) -> FetchPartition | None:
-    """By its id: versions before 13, which name the topic, are answered, and always refused."""
+    """Find the topic by its id: versions before 13, which name the topic, are always refused."""
     if len(body.topics) != 1 or len(body.topics[0].partitions) != 1:
         return None
     topic = body.topics[0]

@@ -1,4 +1,4 @@
-"""What arrives from other replicas, as the raft node takes it."""
+"""Messages from other replicas, in the form that the raft node takes."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class RaftResponse(NamedTuple):
 
 
 class RequestFailed(NamedTuple):
-    """A request of this node that will get no answer: the connection broke, or the peer is too old for it.
+    """A request of this node that will receive no answer: the connection broke, or the peer is too old for it.
 
-    ``is_refused``: the peer's machine says that nobody listens at its address.
+    ``is_refused``: the peer's machine refused the connection.
     """
 
     correlation_id: int

@@ -1,4 +1,4 @@
-"""What the raft node knows of its log: positions and epochs, never the bytes.
+"""The raft node's view of its log: positions and epochs, never the bytes.
 
 Its owner fills it at start from disk; after that it follows every append, truncation and snapshot that the node
 itself decides, so that both agree without a question to the disk.
@@ -56,7 +56,7 @@ class LogState:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the last record, or of the snapshot that the log starts after; 0 if there is neither."""
+        """The epoch of the last record, or of the snapshot that the log starts after; 0 without either."""
         latest = self.epochs.latest
         if latest is not None:
             return latest
@@ -107,7 +107,7 @@ class LogState:
         self.snapshots = {id_: size for id_, size in self.snapshots.items() if id_ >= snapshot_id}
 
     def truncate_start(self, start_offset: int, snapshot_id: OffsetAndEpoch) -> None:
-        """The log now starts where ``snapshot_id`` ends; older snapshots are gone."""
+        """The log now starts where ``snapshot_id`` ends; older snapshots were deleted."""
         self.start_offset = start_offset
         self.epochs.truncate_from_start(start_offset)
         self.snapshots = {id_: size for id_, size in self.snapshots.items() if id_ >= snapshot_id}

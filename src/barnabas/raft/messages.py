@@ -93,7 +93,7 @@ class Messages:
             own(request, now_ms)
             return
         handler = _REQUESTS.get(type(request.body))
-        invariant(handler is not None, f"{type(request.body).__name__} is no request of the quorum")
+        invariant(handler is not None, f"{type(request.body).__name__} is not a request of the quorum")
         if handler is not None:
             handler(self._replica, request, now_ms)
 
@@ -107,7 +107,7 @@ class Messages:
             requests.succeeded(response.source_id, response.correlation_id)
             return
         handler = _RESPONSES.get(type(response.body))
-        invariant(handler is not None, f"{type(response.body).__name__} is no answer of the quorum")
+        invariant(handler is not None, f"{type(response.body).__name__} is not an answer of the quorum")
         if handler is not None and handler(self._replica, response, now_ms):
             requests.succeeded(response.source_id, response.correlation_id)
         else:
@@ -151,9 +151,9 @@ class Messages:
             candidate.stand_again(now_ms + self._turn_ms(None))
 
     def _turn_ms(self, leader_id: int | None) -> int:
-        """When to stand in place of a leader that is gone: one voter after the other, so that two seldom split votes.
+        """When to become a candidate after a leader stopped: one voter after the other, to avoid split votes.
 
-        Kafka's voters wait for their fetch timeout; the pre-vote keeps us from disturbing a leader that they hear.
+        Kafka's voters wait for their fetch timeout; the pre-vote protects a leader that they still reach.
         """
         config, voters = self._replica.config, self._replica.quorum.voters
         others = sorted(voter_id for voter_id in voters.ids if voter_id != leader_id)

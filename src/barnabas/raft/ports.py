@@ -1,4 +1,4 @@
-"""What the raft node needs from outside, as types."""
+"""The ports that the raft node uses, as types."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ LEGAL_MOVES: Mapping[type[EpochState], frozenset[type[EpochState]]] = {
     # A higher epoch, or pre-votes refused; a real vote for another; pre-votes granted; a leader was found, or the old
     # one is still there.
     ProspectiveState: frozenset({UnattachedState, ProspectiveState, CandidateState, FollowerState}),
-    # A higher epoch; the timer after a lost election; a majority; somebody else won.
+    # A higher epoch; the timer after a lost election; a majority; another voter won.
     CandidateState: frozenset({UnattachedState, ProspectiveState, LeaderState, FollowerState}),
     # A higher epoch; the fetch timer; a leader of a higher epoch.
     FollowerState: frozenset({UnattachedState, ProspectiveState, FollowerState}),
@@ -291,7 +291,7 @@ class QuorumState:
             ResignedState(
                 self.epoch,
                 node_id=self._config.node_id,
-                # Also for a leader that is no voter any more: it goes on as an observer.
+                # Also for a leader that is not a voter any more: it goes on as an observer.
                 election_deadline_ms=self._spread_deadline(now_ms),
                 unacked_voters=self.voters.ids,
                 preferred_successors=preferred_successors,
@@ -314,7 +314,7 @@ class QuorumState:
             self._persist(election)
 
     def _carried_election_deadline(self, now_ms: int) -> int:
-        """Hearing of a new epoch is no reason to wait longer than was left of the running election timer."""
+        """Keep the rest of the running election timer: a new epoch does not extend it."""
         before = self._state
         if isinstance(before, UnattachedState | CandidateState):
             return before.deadline_ms

@@ -1,4 +1,4 @@
-"""What a replica is told at start; the defaults are Kafka's."""
+"""The settings of a replica; the defaults are Kafka's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RaftConfig:
     listener_name: str = "CONTROLLER"
     """The first of controller.listener.names: raft requests go to this endpoint of a voter."""
     listeners: Mapping[str, Endpoint] = field(default_factory=dict)
-    """This node's own controller endpoints, as it tells them to others."""
+    """This node's own controller endpoints, as it reports them to others."""
     static_voters: VoterSet = field(default_factory=VoterSet)
     bootstrap_servers: tuple[Endpoint, ...] = ()
     election_timeout_ms: int = 1000
@@ -39,7 +39,7 @@ class RaftConfig:
     fetch_max_wait_ms: int = 500
     batch_max_bytes: int = 8 * 1024 * 1024
     joins_by_itself: bool = False
-    """A controller that is no voter asks to become one (``controller.quorum.auto.join.enable``)."""
+    """A controller that is not a voter asks to become one (``controller.quorum.auto.join.enable``)."""
     batch_max_records: int = 10_000
     """A result that need not be atomic is cut into batches of this many records."""
 

@@ -85,7 +85,7 @@ class RaftNode:
 
     @property
     def is_resigning(self) -> bool:
-        """Whether a voter has not heard yet that this replica leads no more."""
+        """Whether a voter has not acknowledged yet that this replica has resigned."""
         resigned = self._quorum.in_state(ResignedState)
         return resigned is not None and bool(resigned.unacked_voters)
 
@@ -104,7 +104,7 @@ class RaftNode:
         return self._quorum.state.name
 
     def describe_quorum(self, request: DescribeQuorumRequest, version: int, now_ms: int) -> DescribeQuorumResponse:
-        from barnabas.raft.describe_quorum import describe_quorum  # Only who asks for it pays for its messages.
+        from barnabas.raft.describe_quorum import describe_quorum  # Its messages are loaded only on request.
 
         return describe_quorum(self._replica, request, version, now_ms)
 
@@ -133,7 +133,7 @@ class RaftNode:
 
     @property
     def deadline_ms(self) -> int:
-        """When ``tick`` is due. What was due at the last call has been dealt with, so this lies in the future."""
+        """When ``tick`` is due. Work that was due at the last call has been done, so this lies in the future."""
         deadlines = [self._quorum.state.deadline_ms, self._replica.requests.deadline_ms]
         leader = self._quorum.in_state(LeaderState)
         drain = self._replica.drain_deadline_ms(leader) if leader is not None else None
@@ -209,7 +209,7 @@ class RaftNode:
         return self._advance(now_ms)
 
     def upgrade_kraft_version(self, level: int, now_ms: int, *, validate_only: bool) -> Ready:
-        """From voters in the settings to voters in the log. Raises NotLeaderException or QuorumNotUpgradable."""
+        """Move the voters from the settings to the log. Raises NotLeaderException or QuorumNotUpgradable."""
         from barnabas.raft.voter_changes import upgrade_kraft_version  # Once in the life of a quorum, if ever.
 
         upgrade_kraft_version(self._replica, level, now_ms, validate_only=validate_only)
@@ -218,7 +218,7 @@ class RaftNode:
     # --- messages of other replicas
 
     def receive(self, message: Inbound, now_ms: int) -> Ready:
-        """Take a request, or what became of one of ours. An answer that nobody waits for any more is dropped."""
+        """Take a request, or the outcome of an own one. An answer without a waiting request is dropped."""
         from barnabas.raft.messages import Messages
 
         if self._messages is None:
@@ -243,7 +243,7 @@ class RaftNode:
         return self._advance(now_ms)
 
     def snapshot_unusable(self, now_ms: int) -> Ready:
-        """What was fetched of the snapshot is not sound: the next Fetch begins anew."""
+        """Discard a fetched snapshot that is damaged: the next Fetch starts again."""
         follower = self._quorum.in_state(FollowerState)
         if follower is not None:
             follower.start_fetching_snapshot(None)

@@ -1,10 +1,10 @@
-"""What the raft node asks its owner to do.
+"""The work that the raft node asks of its owner.
 
 The owner works through a ``Ready`` in this order:
 
 1. ``election_state``: write it and fsync. Nothing of this or a later Ready may leave the process before.
 2. ``truncate_to`` or ``restart_at``, then ``appends``: change the log, in this order. No fsync yet.
-3. ``responses`` and ``requests``: send. Neither ever tells of an append that is not durable: where one would
+3. ``responses`` and ``requests``: send. Neither ever reports an append that is not durable: where one would
    (a voter's next Fetch, the leader's own vote for the high watermark) the node holds it back until ``log_flushed``.
 4. If there were appends: fsync the log and call ``log_flushed(end_offset)``. Several may share one fsync.
 5. ``committed``: hand on to the layer above, after an earlier Ready's. ``high_watermark`` says how far the log is
@@ -146,7 +146,7 @@ class Ready:
         self.fetch_snapshot: list[tuple[OffsetAndEpoch, int, bytes | memoryview]] = []
         """Chunks of a snapshot that is being fetched: id, position, bytes. Position 0 starts the file anew."""
         self.snapshot_to_freeze: OffsetAndEpoch | None = None
-        """All chunks are there: make the snapshot durable, then call ``snapshot_fetched``."""
+        """All chunks have arrived: make the snapshot durable, then call ``snapshot_fetched``."""
         self.has_recovered = False
         """A voter that lost records has them again: forget that it had lost them."""
         self.high_watermark: int | None = None

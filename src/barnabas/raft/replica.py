@@ -1,4 +1,4 @@
-"""What all parts of the raft node share: the log's positions, the voters, the state, and what goes out.
+"""State shared by all parts of the raft node: log positions, voters, the quorum state, and outgoing messages.
 
 The protocols (votes, epochs, fetch, snapshots) decide through these few operations; none of them touches the log
 or the outbox in another way, so the order that ``Ready`` promises is kept in one place.
@@ -134,7 +134,7 @@ class Replica:
         return [voter_id for voter_id in self.quorum.voters.ids if voter_id != self.config.node_id]
 
     def maybe_end_recovery(self) -> None:
-        """Vote again once everything that was acknowledged is there, and durable."""
+        """Vote again once every acknowledged record is restored and durable."""
         recovery, follower = self.quorum.recovery, self.quorum.in_state(FollowerState)
         if recovery is None or follower is None:
             return
@@ -172,7 +172,7 @@ class Replica:
     def drain(self, leader: LeaderState, now_ms: int) -> None:
         """Write what has gathered, when the log is idle or the linger is over.
 
-        While a flush is under way new records wait for it: they share the next one, and nobody waits longer.
+        While a flush is under way new records wait for it: they share the next one, and no caller waits longer.
         """
         accumulator = leader.accumulator
         if accumulator.is_empty:
@@ -209,9 +209,9 @@ class Replica:
         self.announce_leader()
 
     def announce_leader(self) -> None:
-        """Tell the layer above who leads.
+        """Report the leader to the layer above.
 
-        Of its own leadership it hears once the epoch's first batch is committed, so that it has seen everything
+        Its own leadership is reported once the epoch's first batch is committed, so that it has seen everything
         that was decided before it decides anything.
         """
         state: EpochState = self.quorum.state

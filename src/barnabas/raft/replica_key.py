@@ -1,4 +1,4 @@
-"""Who a replica is: its node id and the directory that holds its metadata log."""
+"""The identity of a replica: its node id and the directory that holds its metadata log."""
 
 from __future__ import annotations
 

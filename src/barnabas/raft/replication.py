@@ -1,7 +1,7 @@
 """The follower's and observer's side: fetch from the leader, follow its log, take its snapshot when too far behind.
 
-A voter's fetch offset tells the leader what is durable here, so a voter sends its next Fetch only when its log is
-flushed. An observer is not counted and need not wait. Somebody who knows no leader asks the bootstrap servers, one
+A voter's fetch offset reports its durable end to the leader, so a voter sends its next Fetch only when its log is
+flushed. An observer is not counted and need not wait. A replica without a known leader asks the bootstrap servers, one
 after the other, and learns of it from their answers.
 """
 
@@ -51,7 +51,7 @@ UNKNOWN = -1
 def send_fetch(replica: Replica, follower: FollowerState, now_ms: int) -> None:
     """Fetch from the leader, or from a bootstrap server while the way to the leader is not open.
 
-    A leader that has answered, though not as wished, is waited for: a bootstrap server that hangs would hold up the
+    The replica waits for a leader that has answered with an error: a hanging bootstrap server would hold up the
     next Fetch for a whole request time-out, and the leader would lose this follower.
     """
     if _would_promise_too_much(replica):
@@ -66,7 +66,7 @@ def send_fetch(replica: Replica, follower: FollowerState, now_ms: int) -> None:
 
 
 def send_fetch_to_bootstrap_server(replica: Replica, now_ms: int) -> None:
-    """Whoever it is may lead by now and count what this Fetch says."""
+    """The node may lead by now and count this Fetch."""
     if _would_promise_too_much(replica):
         return
     server = replica.requests.ready_bootstrap_server(now_ms)
@@ -75,9 +75,9 @@ def send_fetch_to_bootstrap_server(replica: Replica, now_ms: int) -> None:
 
 
 def _would_promise_too_much(replica: Replica) -> bool:
-    """A voter's Fetch acknowledges all of its log. What it appended as a leader may not be flushed yet.
+    """A voter's Fetch acknowledges all of its log. Records that it appended as a leader may not be flushed yet.
 
-    A controller that is no voter may be one by now in the leader's log, which counts what it has fetched before too.
+    A controller that is not a voter may be one by now in the leader's log, which counts what it has fetched before too.
     """
     return replica.config.can_be_voter and replica.log.durable_end_offset < replica.log.end_offset
 
@@ -208,7 +208,7 @@ def _appended(batch: BatchView) -> AppendedBatch:
 
 
 def _forget_snapshot(replica: Replica) -> None:
-    """The next Fetch says which one there is now. Kafka 4.3's leaders fail at the top where the snapshot is gone."""
+    """The next Fetch names the current snapshot. Kafka 4.3's leaders fail at the top where the snapshot was deleted."""
     follower = replica.quorum.in_state(FollowerState)
     if follower is not None:
         follower.start_fetching_snapshot(None)

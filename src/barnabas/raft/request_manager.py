@@ -21,7 +21,7 @@ class _Connection(Enum):
 
 
 class Destination:
-    """What is known of the way to one replica."""
+    """The state of the connection to one replica."""
 
     __slots__ = ("correlation_id", "endpoint", "state", "until_ms")
 
@@ -66,7 +66,7 @@ class RequestManager:
         return min((d.until_ms for d in self._destinations.values()), default=FOREVER_MS)
 
     def reset(self) -> None:
-        """A new state starts with a clean slate: answers to what was sent before are no longer waited for."""
+        """Start anew for a new state: answers to earlier requests are ignored."""
         self._destinations.clear()
 
     def new_correlation_id(self) -> int:
@@ -135,7 +135,7 @@ class RequestManager:
                 self._silent_until_ms.pop(destination.endpoint, None)
 
     def failed(self, id_: int, correlation_id: int, now_ms: int, *, is_lost: bool = False) -> None:
-        """``is_lost``: there was no answer at all."""
+        """``is_lost``: no answer came."""
         if self.is_expected(id_, correlation_id):
             destination = self._destinations[id_]
             if is_lost:

@@ -1,4 +1,4 @@
-"""What each state does when time passes or something has changed: the one place where moves without a message are made.
+"""The steps of each state when time passes or the log changes: all moves without a message.
 
 The modules that talk to other replicas are imported where they are first needed: a replica that is the only voter
 never needs them, and starts faster without.
@@ -111,7 +111,7 @@ def _step_prospective(replica: Replica, state: ProspectiveState, now_ms: int) ->
 
 
 def _give_up_pre_votes(replica: Replica, state: ProspectiveState, now_ms: int) -> None:
-    """Back to the leader if there is one whose address is known: it may be alive after all."""
+    """Return to the leader if its address is known: it may still be alive."""
     leader = replica.quorum.voters.get(state.leader_id) if state.leader_id is not None else None
     if leader is not None and leader.key.id != replica.config.node_id:
         replica.quorum.transition_to_follower(state.epoch, leader.key.id, leader.listeners, now_ms)

@@ -54,7 +54,7 @@ def handle_vote_request(replica: Replica, request: RaftRequest, now_ms: int) -> 
 
 
 def send_vote_requests(replica: Replica, state: ProspectiveState | CandidateState, now_ms: int) -> None:
-    """Ask everyone who has not answered yet, as soon as each can be asked."""
+    """Request the votes of all voters that have not answered, as soon as each can be contacted."""
     if state.votes.is_rejected:
         return
     for voter_id in state.votes.unanswered:

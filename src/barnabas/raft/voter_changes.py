@@ -118,7 +118,7 @@ class VoterChanges:
         else:
             timeout_ms = self._replica.config.request_timeout_ms
             self._change = _Change(request.correlation_id, answer, now_ms + timeout_ms, leader.epoch)
-            self._append(leader, VoterSet(each for each in voters if each.key != key), now_ms)
+            self._append(leader, VoterSet(voter for voter in voters if voter.key != key), now_ms)
 
     def handle_update(self, request: RaftRequest, now_ms: int) -> None:
         body = request.body
@@ -141,7 +141,7 @@ class VoterChanges:
                 request.correlation_id, self._update_answer, now_ms + replica.config.request_timeout_ms, leader.epoch
             )
             self._append(
-                leader, VoterSet(update if each.key == key else each for each in replica.quorum.voters), now_ms
+                leader, VoterSet(update if voter.key == key else voter for voter in replica.quorum.voters), now_ms
             )
 
     def _admit(
@@ -207,7 +207,7 @@ class VoterChanges:
         leader = self._replica.quorum.in_state(LeaderState)
         if leader is None or leader.epoch != change.epoch:
             return True
-        levels = next((each for each in body.supported_features if each.name == KRAFT_VERSION), None)
+        levels = next((feature for feature in body.supported_features if feature.name == KRAFT_VERSION), None)
         low, high = (0, 0) if levels is None else (levels.min_version, levels.max_version)
         voter = replace(change.new_voter, kraft_version_min=low, kraft_version_max=high)
         level = self._replica.control_records.last_kraft_version
@@ -312,9 +312,9 @@ def _ids(replica: Replica) -> list[int]:
 
 
 def upgrade_kraft_version(replica: Replica, level: int, now_ms: int, *, validate_only: bool) -> None:
-    """Write the voters of the settings into the log, with the directories that they have told of.
+    """Write the voters of the settings into the log, with the directories that they have reported.
 
-    Raises NotLeaderException, or QuorumNotUpgradable where a voter has told nothing or can't work with the level.
+    Raises NotLeaderException, or QuorumNotUpgradable where a voter has reported nothing or does not support the level.
     """
     leader = replica.quorum.in_state(LeaderState)
     if leader is None:
@@ -327,7 +327,7 @@ def upgrade_kraft_version(replica: Replica, level: int, now_ms: int, *, validate
     known = [voter for voter in voters if voter is not None and voter.key.has_directory]
     if len(known) < len(voters):
         missing = sorted(set(replica.quorum.voters.ids) - {voter.key.id for voter in known})
-        raise QuorumNotUpgradable(f"The voters {missing} have not told their directories to this leader yet.")
+        raise QuorumNotUpgradable(f"The voters {missing} have not reported their directories to this leader yet.")
     too_old = sorted(voter.key.id for voter in known if not _can_work_with(voter, level))
     if too_old:
         raise QuorumNotUpgradable(f"The voters {too_old} can't work with it.")

@@ -11,12 +11,13 @@ can keep them again it
   While it may have voted in an epoch that it does not know of, it fetches without its id and is not counted at all.
 
 It is a voter like any other when it follows a leader and holds all that could be committed before: its log has reached
-the end that it had before the damage, and the high watermark that this leader told. A leader tells a high watermark
-only after a record of its own epoch was committed, and everything committed before lies below it.
+the end that it had before the damage, and the high watermark that this leader reported. A leader reports one only
+after a record of its own epoch was committed, and everything committed before lies below it.
 
-Which epochs a voter has voted in without knowing is limited by the other voters: whoever asked for a vote in an epoch
-was in that epoch, and does not go back. So a voter that forgot asks each of them for its epoch (with a pre-vote, which
-binds no voter; with a vote in epoch 1, which is over, where pre-votes are not known), and takes the highest one.
+The other voters limit the epochs in which a voter may have voted without knowing: a candidate that requested a vote in
+an epoch was in that epoch, and does not go back. So a voter that forgot asks each of them for its epoch (with a
+pre-vote, which binds no voter; with a vote in epoch 1, which is over, where pre-votes are not known), and takes the
+highest one.
 
 P. Alagappan et al., Protocol-Aware Recovery for Consensus-Based Storage, FAST '18.
 """
@@ -31,10 +32,10 @@ __all__ = ["LostPromises", "VoterRecovery"]
 
 @dataclass(frozen=True, slots=True)
 class LostPromises:
-    """What a voter must have again before it votes. It survives restarts, next to quorum-state."""
+    """The state that a voter must regain before it votes. It survives restarts, next to quorum-state."""
 
     end_offset: int
-    """Its log once ended here, as far as its files tell."""
+    """The former end of its log, as far as its files show."""
     forgot_votes: bool = False
     """Whether its epoch and its vote are unknown."""
     reason: str = ""
@@ -64,7 +65,7 @@ class VoterRecovery:
         return not self.lost.forgot_votes or (bool(voters) and not self.unanswered(voters))
 
     def answered(self, voter_id: int) -> None:
-        """This voter told its epoch, and it was adopted if it is higher than ours."""
+        """Note that this voter reported its epoch, which was adopted if higher."""
         self._answered.add(voter_id)
 
     def leader_told(self, epoch: int, high_watermark: int) -> None:

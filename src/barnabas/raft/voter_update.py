@@ -1,4 +1,4 @@
-"""What a replica asks of its leader about its own place among the voters.
+"""A replica's requests to its leader about its own place among the voters.
 
 A voter sends UpdateRaftVoter (82) when it is not what the quorum knows of it; where the voters stand in the settings
 (kraft.version 0) each describes itself once to every leader. A controller that joins by itself
@@ -41,7 +41,7 @@ def own_voter_node(replica: Replica) -> VoterNode | None:
 
 
 def voter_request(replica: Replica, follower: FollowerState, now_ms: int) -> Request[Message] | None:
-    """At most one in a fetch timeout, and the first when the follower has heard of its leader for that long."""
+    """At most one in a fetch timeout, and the first when the follower has followed its leader for that long."""
     if now_ms < follower.update_deadline_ms:
         return None
     request: Request[Message] | None = None
@@ -55,7 +55,7 @@ def voter_request(replica: Replica, follower: FollowerState, now_ms: int) -> Req
 
 
 def handle_join_response(replica: Replica, response: RaftResponse, now_ms: int) -> bool:
-    """What came of it the log will tell; whatever went wrong is tried again later."""
+    """The log will show the outcome; a failed request is retried later."""
     body = response.body
     if not isinstance(body, AddRaftVoterResponse | RemoveRaftVoterResponse):
         raise TypeError(body)
@@ -86,7 +86,10 @@ def _join_request(replica: Replica) -> Request[Message]:
         timeout_ms=config.request_timeout_ms,
         voter_id=config.node_id,
         voter_directory_id=config.directory_id,
-        listeners=[AddListener(name=name, host=each.host, port=each.port) for name, each in config.listeners.items()],
+        listeners=[
+            AddListener(name=name, host=endpoint.host, port=endpoint.port)
+            for name, endpoint in config.listeners.items()
+        ],
         ack_when_committed=False,
     )
 
@@ -108,7 +111,9 @@ def _update_request(replica: Replica) -> UpdateRaftVoterRequest:
         current_leader_epoch=replica.quorum.epoch,
         voter_id=config.node_id,
         voter_directory_id=config.directory_id,
-        listeners=[Listener(name=name, host=each.host, port=each.port) for name, each in config.listeners.items()],
+        listeners=[
+            Listener(name=name, host=endpoint.host, port=endpoint.port) for name, endpoint in config.listeners.items()
+        ],
         kraft_version_feature=KRaftVersionFeature(
             min_supported_version=KRAFT_VERSION_MIN, max_supported_version=KRAFT_VERSION_MAX
         ),

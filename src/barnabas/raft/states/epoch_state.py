@@ -1,4 +1,4 @@
-"""What every state answers."""
+"""The interface of every state."""
 
 from __future__ import annotations
 

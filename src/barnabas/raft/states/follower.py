@@ -50,7 +50,7 @@ class FollowerState(EpochState):
         return self.fetch_deadline_ms
 
     def leader_is_gone(self, deadline_ms: int) -> None:
-        """Nobody listens where the leader did: don't wait for it as long as for one that is only silent.
+        """The leader's address refused: wait for a shorter time than for a silent leader.
 
         Once for each leader: what comes after is a matter of the fetch timeout again.
         """
@@ -64,5 +64,5 @@ class FollowerState(EpochState):
         self.snapshot_is_complete = False
 
     def can_grant_vote(self, candidate: ReplicaKey, *, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:
-        """A follower that has heard from its leader refuses even a pre-vote: the leader is alive."""
+        """A follower that had an answer from its leader refuses even a pre-vote: the leader is alive."""
         return is_pre_vote and is_log_up_to_date and not self.has_fetched_from_leader

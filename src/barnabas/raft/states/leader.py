@@ -20,7 +20,7 @@ OBSERVER_SESSION_TIMEOUT_MS = 300_000
 
 
 class ReplicaProgress:
-    """How far a replica's log has come, as its last fetch has told."""
+    """The progress of a replica's log, as its last fetch reported."""
 
     __slots__ = ("end_offset", "key", "last_caught_up_ms", "last_fetch_leader_end", "last_fetch_ms")
 
@@ -74,7 +74,7 @@ class LeaderState(EpochState):
         self.progress: dict[int, ReplicaProgress] = {id_.id: ReplicaProgress(id_) for id_ in voters.keys}
         self.observers: dict[ReplicaKey, ReplicaProgress] = {}
         self.described_voters: dict[int, VoterNode] = {}
-        """What voters that stand in the settings have told of themselves in this epoch."""
+        """The facts that voters from the settings have reported about themselves in this epoch."""
 
     @property
     def leader_id(self) -> int:
@@ -97,7 +97,7 @@ class LeaderState(EpochState):
     # --- progress of the voters
 
     def update_voters(self, voters: VoterSet) -> None:
-        """Count majorities in this set from now on; what is known of those who stay or were observers is kept."""
+        """Count majorities in this set from now on; the progress of remaining voters and of observers is kept."""
         before = self.progress
         self.voters = voters
         self.progress = {}
@@ -157,7 +157,7 @@ class LeaderState(EpochState):
         self._fetched_voters.clear()
 
     def restart_check_quorum(self, now_ms: int) -> None:
-        """The voters have changed: each of the new ones has the whole time to be heard of."""
+        """Handle a change of the voters: each new one has the whole time to fetch."""
         self._fetched_voters.clear()
         self._check_quorum_deadline_ms = now_ms + self._check_quorum_timeout_ms
 
@@ -173,7 +173,7 @@ class LeaderState(EpochState):
         self.high_watermark = candidate
         return True
 
-    # --- telling the voters
+    # --- notifying the voters
 
     def voters_to_begin(self, now_ms: int) -> list[int]:
         """Voters that have not fetched lately, and so may not know of this epoch."""

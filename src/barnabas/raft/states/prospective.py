@@ -1,4 +1,4 @@
-"""Asks whether an election would be won before it disturbs anybody with a new epoch (KIP-996)."""
+"""Asks whether an election would be won before it disturbs the quorum with a new epoch (KIP-996)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Was the leader of this epoch, leads no more, and tells the voters to elect another."""
+"""The former leader of this epoch, which has resigned and asks the voters to elect another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Knows the epoch but follows nobody in it yet; it may have voted, and it may know who leads but not where."""
+"""A replica that knows the epoch but follows no leader; it may have voted, or know the leader without an address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has answered a vote request, and what that adds up to."""
+"""The answers to a vote request and their result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class VoteTally:
         return True
 
     def nobody_listens(self, voter_id: int) -> None:
-        """Where this voter should be: its process is gone, and will hardly answer in time."""
+        """The voter's address refused: its process has stopped and will hardly answer in time."""
         self._gone.add(voter_id)
 
     @property
@@ -54,6 +54,6 @@ class VoteTally:
 
     @property
     def is_lost(self) -> bool:
-        """Voters are gone, and without them a majority can't be reached: two have split the votes of the others."""
+        """Whether a majority is out of reach because voters have stopped and others split their votes."""
         hopeful = sum(answer or (answer is None and voter not in self._gone) for voter, answer in self._answers.items())
         return bool(self._gone) and hopeful < self.voters.majority
