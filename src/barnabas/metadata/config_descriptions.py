@@ -166,13 +166,13 @@ def other_node_problem(own_id: int, resource: ConfigResource) -> ApiException | 
 
 
 class _Described:
-    """What topics inherit is the same entry for all of them, and becomes the same result."""
+    """Results of inherited entries, which all topics share."""
 
     def __init__(self, *, with_synonyms: bool) -> None:
         self._with_synonyms = with_synonyms
         self._by_id: dict[int, DescribeConfigsResourceResult] = {}
         self._kept: list[ConfigEntry] = []
-        """An id is free again when its object is gone."""
+        """An id may be reused when its object has been freed."""
 
     def results(self, entries: Iterable[ConfigEntry]) -> list[DescribeConfigsResourceResult]:
         by_id = self._by_id

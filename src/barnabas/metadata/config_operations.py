@@ -1,4 +1,4 @@
-"""What an operation of IncrementalAlterConfigs makes of the value that is set now (KIP-339).
+"""Applies an operation of IncrementalAlterConfigs to the current value (KIP-339).
 
 A broker works it out to check its own settings before it forwards, the controller to decide. Start of APPEND and
 SUBTRACT is what is set on the resource, else the built-in default, never what a broker has in force.
@@ -38,7 +38,7 @@ def check_operations(operations: Iterable[ConfigOperation]) -> None:
     names = [operation.name for operation in operations]
     if len(set(names)) != len(names):
         raise ApiException(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    nulls = [each.name for each in operations if each.value is None and each.op != OpType.DELETE]
+    nulls = [operation.name for operation in operations if operation.value is None and operation.op != OpType.DELETE]
     if nulls:
         raise ApiException(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
     for operation in operations:

@@ -180,14 +180,14 @@ def describe_broker_configs(levels: BrokerLevels, *, names: Iterable[str] | None
 
 
 def describe_default_broker_configs(levels: BrokerLevels, *, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-    """What is set for all brokers, and nothing else (config resource BROKER with an empty name)."""
+    """The settings for all brokers alone (config resource BROKER with an empty name)."""
     only = BrokerLevels({}, levels.cluster)
     values = effective_broker_values(only)
     entries = []
     for name in _selected(sorted(levels.cluster), names):
         entry = _broker_entry(name, broker_config_key(name), values.get(name), only)
         source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
-        entries.append(entry._replace(synonyms=[each for each in entry.synonyms if each.source is source]))
+        entries.append(entry._replace(synonyms=[synonym for synonym in entry.synonyms if synonym.source is source]))
     return entries
 
 
@@ -208,9 +208,9 @@ def _broker_entry(name: str, key: Setting | None, value: ConfigValue, levels: Br
 def _level_synonyms(
     primary: str, group: Sequence[str], levels: BrokerLevels, *, sensitive: bool
 ) -> list[ConfigSynonym]:
-    """What each level says under each name of the group.
+    """The values of each level under each name of the group.
 
-    What stands above the first word of ``primary`` itself is left out, as Kafka does: it hides a listener's setting
+    Values above the first one of ``primary`` itself are omitted, as in Kafka: it hides a listener's setting
     from the description of the base setting, and makes a retention given in hours only look like the default.
     """
     found: list[ConfigSynonym] = []

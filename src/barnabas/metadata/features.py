@@ -88,7 +88,7 @@ SUPPORTED_FEATURES: Mapping[str, VersionRange] = {
     METADATA_VERSION: VersionRange(int(MINIMUM), int(LATEST_PRODUCTION)),
     **{name: VersionRange(0, feature.max_level) for name, feature in FEATURES.items()},
 }
-"""What this release offers in registrations and in ApiVersions."""
+"""The features that this release offers in registrations and in ApiVersions."""
 
 
 def default_levels(metadata_version: MetadataVersion) -> dict[str, int]:

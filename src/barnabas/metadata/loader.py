@@ -8,7 +8,7 @@ A snapshot replaces everything: it is loaded as a delta that also removes what i
 publishers see a change, not a restart.
 
 A record that cannot be applied is a fault. The loader raises InvariantViolated, keeps the last good image
-and takes nothing more: a node that went on would act on a state that nobody decided.
+and takes nothing more: a node that went on would act on a state that no controller decided.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class MetadataLoader:
             publisher.publish(delta, image, manifest)
 
     def _publish_in_steps(self, *, is_snapshot: bool) -> Iterator[None]:
-        """To one publisher after another, in their order. One that is installed meanwhile has the new image already."""
+        """Publish to each publisher in order. One that is installed meanwhile has the new image already."""
         is_long = self._delta.change_count() > RECORDS_A_STEP
         if is_long:
             image = yield from self._delta.apply_in_steps(self._provenance)

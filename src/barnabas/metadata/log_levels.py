@@ -44,7 +44,7 @@ def log_levels(names: Iterable[str] | None = None) -> list[tuple[str, str]]:
 
 
 def alter_log_levels(operations: Sequence[ConfigOperation], *, who: Principal, validate_only: bool) -> None:
-    """Change all of them or, raising ApiException with everything that is wrong, none. The log says who did it."""
+    """Change all levels, or raise ApiException with all errors and change none. The log names the principal."""
     check_operations(operations)
     known = _known()
     problems = [problem for operation in operations if (problem := _problem(operation, known)) is not None]
@@ -98,7 +98,7 @@ def _problem(operation: ConfigOperation, known: set[str]) -> ApiException | None
     if operation.op == OpType.SET and operation.value not in LEVELS:
         return ApiException(
             ErrorCode.INVALID_CONFIG,
-            f"{operation.value!r} is no level for {operation.name}; there are {', '.join(LEVELS)}",
+            f"{operation.value!r} is not a level of {operation.name}; levels are {', '.join(LEVELS)}",
         )
     return None
 

@@ -12,7 +12,7 @@ the one half a row further. Both hold the same dict until one of them changes; t
 and never a pass over all entries. A bucket that stands twice has entries of both places, and readers of whole buckets
 pass over those of the other.
 
-The order of iteration is not defined. Whoever needs an order (a snapshot, an election) sorts.
+The order of iteration is not defined. Users that need an order (a snapshot, an election) sort.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -144,7 +144,7 @@ class PersistentMap(Generic[K, V]):
     def keys_not_shared_with(self, older: "PersistentMap[K, V]") -> Iterator[K]:
         """The keys of all entries that are not in ``older``, and some of those that are.
 
-        What was not touched between the two is not looked at; that costs O(sqrt(n)) while neither grew much.
+        Unchanged nodes are not visited; that costs O(sqrt(n)) while neither grew much.
         """
         if self._mask != older._mask:
             yield from self
@@ -186,7 +186,7 @@ def _row_for(count: int, row: int) -> int:
 def in_order(keyed: PersistentMap[K, Any]) -> Iterator[K]:
     """The keys, sorted; those of a large map are sorted bucket by bucket only.
 
-    A sort can't be interrupted, and one of 200,000 keys takes a tenth of a second. What is asked for key by key may be
+    A sort can't be interrupted, and one of 200,000 keys takes a tenth of a second. Keys requested one by one may be
     taken from this bit by bit.
     """
     if len(keyed) <= _SORTED_MAX:

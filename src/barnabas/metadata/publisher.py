@@ -1,4 +1,4 @@
-"""The port through which an image reaches those who act on it."""
+"""The port through which an image reaches its publishers."""
 
 from __future__ import annotations
 

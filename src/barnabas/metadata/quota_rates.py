@@ -1,7 +1,7 @@
 """How much of a quota is used up: a rate over sliding windows, and a bucket of tokens. Kafka's arithmetic.
 
 A rate is counted in samples of one window each. The time that it is divided by is at least that of all windows but one,
-so that who was idle may send a burst before being slowed down. How long to wait is when the rate would be back at the
+so that an idle client may send a burst before being slowed down. How long to wait is when the rate would be back at the
 limit if nothing more came.
 """
 
@@ -42,7 +42,7 @@ class WindowedRate:
         return round((rate - limit) / limit * elapsed_ms) if rate > limit else 0
 
     def _counted_ms(self, elapsed_ms: int) -> int:
-        """By which time the total is divided, when the oldest sample is ``elapsed_ms`` old."""
+        """The time by which the total is divided, when the oldest sample is ``elapsed_ms`` old."""
         missing = max(self._count - 1 - elapsed_ms // self._window_ms, 0)
         return max(elapsed_ms + missing * self._window_ms, 1)
 
@@ -69,7 +69,7 @@ class SimpleRate(WindowedRate):
 
 
 class TokenBucket:
-    """Fills at ``limit`` tokens a second up to a burst; may go below zero, then there is nothing until it is back."""
+    """Fills at ``limit`` tokens a second up to a burst; may go below zero, then nothing until it is positive."""
 
     __slots__ = ("_burst_s", "_filled_ms", "tokens")
 
@@ -93,7 +93,7 @@ class TokenBucket:
 def still_used(rates: dict[K, WindowedRate], now_ms: int) -> dict[K, WindowedRate]:
     """Those that hold something, or none if that is most of them.
 
-    Who invents names without end would else make us look through all of them for each new one.
+    Otherwise a client that invents names would cause a scan of all of them for each new one.
     """
     kept = {key: rate for key, rate in rates.items() if not rate.is_idle(now_ms)}
     return kept if len(kept) <= len(rates) // 2 else {}

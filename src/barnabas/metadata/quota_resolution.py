@@ -1,4 +1,4 @@
-"""Which of the client quotas counts for a user and a client id, and who shares it.
+"""Finds the client quota that applies to a user and a client id, and the clients that share it.
 
 Eight levels, as in Kafka (KIP-55), the first that is set counts:
 
@@ -7,7 +7,7 @@ Eight levels, as in Kafka (KIP-55), the first that is set counts:
 7. the client id, 8. the default client.
 
 A quota of a user with a client is each such pair's own, one of a user is shared by all of that user's clients, one of a
-client id by all users who call themselves so.
+client id by all users that send it.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class TopicDefaultDifference(NamedTuple):
 
 
 def static_settings(described: Sequence[DescribeConfigsResourceResult]) -> dict[str, str]:
-    """What stands in a broker's file, of what DescribeConfigs with synonyms tells of it."""
+    """The settings of a broker's file, taken from a DescribeConfigs answer with synonyms."""
     return {
         synonym.name: synonym.value
         for config in described
@@ -41,7 +41,7 @@ def static_settings(described: Sequence[DescribeConfigsResourceResult]) -> dict[
 
 
 def topic_default_differences(own: Mapping[str, str], other: Mapping[str, str]) -> list[TopicDefaultDifference]:
-    """By what two files say, each as settings that are given in it."""
+    """The differences between two files, each given as its settings."""
     ours, theirs = _texts(own), _texts(other)
     return [
         TopicDefaultDifference(name, tuple(word for word, _ in TOPIC_SYNONYMS[name]), ours[name], theirs[name])

@@ -159,7 +159,7 @@ def test_a_transaction_takes_effect_when_it_ends(tmp_path: Path) -> None:
 def test_a_record_that_can_not_be_applied_is_named(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.append(VERSION, RemoveAccessControlEntryRecord(id=acl(1).id))
-    with pytest.raises(CorruptFileError, match="record at offset 1 is invalid: there is no ACL"):
+    with pytest.raises(CorruptFileError, match="record at offset 1 is invalid: no ACL has the id"):
         read_metadata(str(tmp_path))
 
 

@@ -1,10 +1,10 @@
 """The ACLs of the cluster by their id, and the other way round.
 
-Whether a rule exists already is asked for every rule that somebody wants to create, so an image also knows the ids by
+Every creation of a rule checks whether the rule exists, so an image also knows the ids by
 rule. Only an active controller asks: the second map is made when it is first wanted, and from then on every image
 that follows brings its own up to date.
 
-Replaying is the controller's, which is more tolerant than an authorizer's: here an id that exists is replaced,
+Replaying follows the controller, which is more tolerant than an authorizer's: here an id that exists is replaced,
 and a rule may stand under several ids; an authorizer takes both as faults. Removing an unknown id is a fault in both.
 """
 
@@ -86,11 +86,11 @@ class AclsImage:
 
     @property
     def known_ids(self) -> PersistentMap[AclBinding, Uuid] | None:
-        """``ids`` if somebody asked for it already."""
+        """``ids`` if it has been computed already."""
         return self._ids
 
     def find(self, acl_filter: AclBindingFilter) -> Iterator[tuple[Uuid, AclBinding]]:
-        """What the filter finds, in no order; without a search when it names one rule."""
+        """The rules that match the filter, unordered; without a search when it names one rule."""
         if acl_filter.is_one_binding and len(self.ids) == len(self.by_id):
             binding = AclBinding(*acl_filter)  # type: ignore[arg-type]
             acl_id = self.ids.get(binding)
@@ -122,9 +122,9 @@ def _with_field(
 
 
 class AclsDelta:
-    """``changes`` maps an id to its new rule, or to None when it is gone, in the order of the log.
+    """``changes`` maps an id to its new rule, or to None when it was deleted, in the order of the log.
 
-    An id that came and went in between leaves nothing: who follows the log rule by rule never hears of it.
+    An id that was added and removed in between leaves no trace.
     """
 
     __slots__ = ("changes", "image")
@@ -142,7 +142,7 @@ class AclsDelta:
         acl_id = record.id
         was_there = acl_id in self.image.by_id
         changed_to = self.changes.pop(acl_id, None) if acl_id in self.changes else self.image.by_id.get(acl_id)
-        invariant(changed_to is not None, f"there is no ACL {acl_id}")
+        invariant(changed_to is not None, f"no ACL has the id {acl_id}")
         if was_there:
             self.changes[acl_id] = None
 

@@ -245,7 +245,7 @@ ClusterImage.EMPTY = ClusterImage({}, {})
 
 
 class ClusterDelta:
-    """``changed_brokers`` maps an id to its new registration, or to None when it is gone."""
+    """``changed_brokers`` maps an id to its new registration, or to None when it was removed."""
 
     __slots__ = ("changed_brokers", "changed_controllers", "image")
 
@@ -313,7 +313,7 @@ def _applied(before: Mapping[int, V], changes: Mapping[int, V | None]) -> Mappin
 
 
 def _changed(code: int, current: bool) -> bool:
-    invariant(code in (-1, 0, 1), f"{code} is no change of a registration")
+    invariant(code in (-1, 0, 1), f"{code} is not a change of a registration")
     return current if code == 0 else code == 1
 
 

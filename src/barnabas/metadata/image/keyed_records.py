@@ -23,7 +23,7 @@ class KeyedRecordsImage(Generic[K, R]):
     __slots__ = ("by_key",)
 
     LOSS: ClassVar[str] = ""
-    """What to call these entries where the metadata.version is too low to keep them."""
+    """The name of these entries in warnings when the metadata.version is too low for them."""
 
     def __init__(self, by_key: PersistentMap[K, R] | None = None) -> None:
         self.by_key: PersistentMap[K, R] = PersistentMap() if by_key is None else by_key
@@ -48,7 +48,7 @@ class KeyedRecordsImage(Generic[K, R]):
 
 
 class KeyedRecordsDelta(Generic[K, R]):
-    """``changes`` maps a key to its new record, or to None when it is gone."""
+    """``changes`` maps a key to its new record, or to None when it was deleted."""
 
     __slots__ = ("changes", "image")
 

@@ -186,7 +186,7 @@ class MetadataDelta:
         return all(getattr(self, name) is None for name in _PARTS)
 
     def change_count(self) -> int:
-        """How much an image, and those who follow it, have to do: partitions, resources and rules that change."""
+        """The amount of work for the image and its publishers: changed partitions, resources and rules."""
         count = 0 if self.topics is None else self.topics.change_count()
         for part in (self.configs, self.acls):
             count += 0 if part is None else len(part.changes)
@@ -196,11 +196,11 @@ class MetadataDelta:
         """Take one record. Raises InvariantViolated if it cannot follow what came before."""
         replay = _REPLAYS.get(type(record))
         if replay is None:
-            raise InvariantViolated(f"{type(record).__name__} is no metadata record")
+            raise InvariantViolated(f"{type(record).__name__} is not a metadata record")
         replay(self, record)
 
     def finish_snapshot(self) -> None:
-        """After the last record of a snapshot: what it did not contain is gone."""
+        """Finish after the last record of a snapshot: entries that it did not contain are deleted."""
         for _ in self.finish_snapshot_in_steps():
             pass
 

@@ -1,4 +1,4 @@
-"""Who leads how many partitions, which partitions without a leader each broker holds, and which are being reassigned.
+"""An index of partitions by leader, of leaderless ones by broker, and of those being reassigned.
 
 A broker that shuts down asks with every heartbeat whether it leads anything; a broker that comes back can lead the
 leaderless partitions that it holds; an operator asks what is being reassigned. None of these may cost a walk over all
@@ -18,7 +18,7 @@ __all__ = ["PartitionIndex", "PartitionKey", "Transition"]
 
 PartitionKey = tuple[Uuid, int]
 Transition = tuple[PartitionKey, PartitionRegistration | None, PartitionRegistration | None]
-"""What a partition was and is; None where it did not exist, or no longer does."""
+"""A partition before and after; None where it did not exist, or no longer does."""
 
 PartitionsByTopic = PersistentMap[Uuid, tuple[int, ...]]
 """Some partitions of each topic, in order. Neighbours in a walk are of one topic, so that few topics change at once."""
@@ -122,7 +122,7 @@ def _changed(
 
 
 class _Changes:
-    """What a number of transitions mean for the index."""
+    """Apply a number of transitions to the index."""
 
     __slots__ = ("added", "counts", "reassigned", "reassigning", "removed")
 

@@ -127,7 +127,7 @@ class PartitionRegistration:
         )
 
     def without_elr(self) -> PartitionRegistration:
-        """What ClearElrRecord makes of it: a change like any other, so that the partition epoch grows."""
+        """The partition after ClearElrRecord: a change like any other, so the partition epoch grows."""
         if not self.elr and not self.last_known_elr:
             return self
         return PartitionRegistration(

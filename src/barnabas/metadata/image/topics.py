@@ -106,7 +106,7 @@ class TopicsImage:
                     yield topic, partition_id, partition
 
     def imbalanced_partitions(self) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
-        """In the order of ``in_order``."""
+        """The topics in the order of ``in_order``."""
         return self.partitions_of(in_order(self.imbalanced))
 
     def leaderless_partitions(self) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
@@ -150,7 +150,7 @@ TopicsImage.EMPTY = TopicsImage(
 
 
 class TopicDelta:
-    """What changed in one topic; ``previous`` is None for a topic that did not exist.
+    """The changes of one topic; ``previous`` is None for a topic that did not exist.
 
     ``is_continued``: other changes were applied before, then ``previous`` is set. ``is_shrinking``: it will be deleted.
     """
@@ -236,7 +236,7 @@ class TopicDelta:
 
 
 class LocalReplicaChanges:
-    """What a broker has to do for its own partitions, by (topic id, partition)."""
+    """The changes that a broker has to apply to its own partitions, by (topic id, partition)."""
 
     __slots__ = ("deletes", "directory_ids", "followers", "leaders", "topic_names")
 
@@ -253,7 +253,7 @@ class LocalReplicaChanges:
     def add_deleted(
         self, topic: TopicImage, broker_id: int, partitions: Iterable[tuple[int, PartitionRegistration]]
     ) -> None:
-        """Of these partitions of a deleted topic."""
+        """The changes for these partitions of a deleted topic."""
         for partition_id, partition in partitions:
             if broker_id in partition.replicas:
                 self.deletes.add((topic.id, partition_id))
@@ -262,7 +262,7 @@ class LocalReplicaChanges:
     def add_changed(
         self, delta: TopicDelta, broker_id: int, changes: Iterable[tuple[int, PartitionRegistration]]
     ) -> None:
-        """Of these partitions of a new or changed topic."""
+        """The changes for these partitions of a new or changed topic."""
         before = {} if delta.previous is None else delta.previous.partitions
         for partition_id, partition in changes:
             previous = before.get(partition_id)
@@ -361,7 +361,7 @@ class TopicsDelta:
         return None if topic is None or topic.id in self.deleted else topic.id
 
     def finish_snapshot(self) -> Iterator[None]:
-        """What the snapshot did not name is gone; what it named unchanged did not change. A step is some topics."""
+        """Delete topics that the snapshot did not name, in steps of some topics each."""
         for number, (topic_id, topic) in enumerate(self.image.by_id.items(), start=1):
             if number % CHANGES_A_STEP == 0:
                 yield
@@ -498,7 +498,7 @@ class TopicsDelta:
         return index
 
     def local_changes(self, broker_id: int, topic_ids: Iterable[Uuid]) -> LocalReplicaChanges:
-        """What ``broker_id`` starts, stops and changes because of this delta, of these topics only."""
+        """The partitions of these topics that ``broker_id`` starts, stops and changes because of this delta."""
         local = LocalReplicaChanges()
         for topic_id in topic_ids:
             if (topic := self.deleted.get(topic_id)) is not None:
@@ -526,7 +526,7 @@ class TopicsDelta:
                 yield len(partitions)
 
     def _adding_changed(self, local: LocalReplicaChanges, broker_id: int) -> Iterator[int]:
-        """As ``_adding_deleted``, of new and changed topics."""
+        """As ``_adding_deleted``, for new and changed topics."""
         for delta in self.changed.values():
             for changes in _pieces(delta.changes):
                 local.add_changed(delta, broker_id, changes)

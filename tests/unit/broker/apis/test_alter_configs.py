@@ -249,7 +249,7 @@ def test_all_that_is_wrong_with_log_levels_is_said_and_none_changes(world: World
     changes = ((logger.name, SET, "DEBUG"), ("barnabas.test.level", SET, "INFO"), ("root", SET, "LOUD"))
     (result,) = world.ask(alter((BROKER_LOGGER, "1", *changes))).responses
     assert "Did you mean barnabas.test.levels?" in result.error_message
-    assert "'LOUD' is no level for root" in result.error_message
+    assert "'LOUD' is not a level of root" in result.error_message
     assert logger.level == logging.NOTSET
 
 

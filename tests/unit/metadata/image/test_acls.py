@@ -70,7 +70,7 @@ def test_an_id_that_is_there_is_replaced() -> None:
 
 @pytest.mark.parametrize("steps", [[(ONE, None)], [(TWO, BOB), (TWO, None), (TWO, None)]])
 def test_removing_an_id_that_is_not_there_is_a_fault(steps: list[tuple[Uuid, AclBinding | None]]) -> None:
-    with pytest.raises(InvariantViolated, match="there is no ACL"):
+    with pytest.raises(InvariantViolated, match="no ACL has the id"):
         changed(AclsImage(), *steps)
 
 
