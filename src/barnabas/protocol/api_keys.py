@@ -1,4 +1,4 @@
-"""Every API of Kafka 4.3.1: its number, versions, and who serves it.
+"""Every API of Kafka 4.3.1: its number, its versions, and the listeners that serve it.
 
 The table says what Kafka has, not what we advertise: a node advertises the APIs that it has handlers for.
 """

@@ -1,4 +1,4 @@
-"""What compiled readers and writers call when the fast path does not fit."""
+"""Functions that compiled readers and writers call outside their fast path."""
 
 from __future__ import annotations
 

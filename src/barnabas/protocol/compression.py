@@ -42,7 +42,7 @@ _SNAPPY_EXPANSION_MAX = 22
 
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_FLAGS_MASK, _LZ4_FLAGS = 0xE3, 0x60
-"""Of a frame's flags: version 1, independent blocks, no dictionary; Kafka's clients read nothing else."""
+"""The flags of a frame: version 1, independent blocks, no dictionary; Kafka's clients read only these."""
 _LZ4_LEVEL_DEFAULT = 9
 """Kafka's default level, which means the fast compressor there and not level 9 of the thorough one."""
 _LZ4_LEVEL_MAX = 12
@@ -72,7 +72,7 @@ def decompress(codec: Compression, data: Buffer, max_size: int = DECOMPRESSED_SI
 def iter_decompressed(codec: Compression, data: Buffer, max_size: int = DECOMPRESSED_SIZE_MAX) -> Iterator[bytes]:
     """Yield the decompressed bytes in pieces; raises once they would be more than ``max_size``.
 
-    What is held at a time is one piece: at most about 1 MiB, or what the compressed bytes themselves justify.
+    One piece is held at a time: at most about 1 MiB, or as much as the compressed bytes justify.
     """
     size = 0
     for chunk in _DECOMPRESSORS[codec](data, max_size):
@@ -142,7 +142,7 @@ def _snappy_block(block: Buffer, size_left: int, max_size: int) -> bytes:
     from cramjam import DecompressionError, snappy
 
     size = shift = 0
-    for byte in block[:5]:  # What the block says that it holds; not believed beyond what its length can give.
+    for byte in block[:5]:  # The block's declared size; limited to what its length allows.
         size |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:

@@ -19,4 +19,4 @@ class DecodeLimits(NamedTuple):
 
 
 UNLIMITED = DecodeLimits(elements=2**62, tagged_fields=2**31)
-"""For what this process or a server that it trusts has written."""
+"""Limits for data written by this process or by a trusted server."""

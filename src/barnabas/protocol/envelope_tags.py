@@ -1,4 +1,4 @@
-"""What nodes of ours say to each other in the tagged fields of an Envelope; Kafka's pass over those they don't know.
+"""Tagged fields of an Envelope between Barnabas nodes; Kafka's nodes ignore unknown ones.
 
 A broker gives each call a number of its own, the same whenever it sends the call again. Only a controller that finds
 one answers with a tag: how far the metadata log was committed when the call was answered.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["CALL_ID_SIZE", "CALL_TAG", "call_id_of", "committed_offset_of", "set_call_id", "set_committed_offset"]
 
 CALL_TAG: Final = 10_590
-"""In a request: the number of the call. In a record of the metadata log: the call that it comes from."""
+"""The tag of a call's number in a request, and of the originating call in a metadata record."""
 OFFSET_TAG: Final = 10_591
 CALL_ID_SIZE: Final = 16
 

@@ -1,4 +1,4 @@
-"""What a decoder may raise: ``DecodeError`` and its subclasses, nothing else.
+"""Errors of decoders: ``DecodeError`` and its subclasses, nothing else.
 
 The peer (or the disk) gave bytes that are not what they claim to be: the connection closes, the file is damaged.
 ``EncodeError`` is the other direction: our own code asked for a message that its version cannot carry.
@@ -99,4 +99,4 @@ class DecompressionLimitExceeded(CorruptRecordError):
 
 
 class EncodeError(ValueError):
-    """A value that cannot be written: out of the range of its type, or set in a version that has no such field."""
+    """A value that cannot be written: out of the range of its type, or set in a version without the field."""

@@ -1,4 +1,4 @@
-"""What a broker asks of a record batch before it takes it into a log, by Kafka's rules (its ``LogValidator``).
+"""Validates a record batch before it is appended to a log, by Kafka's rules (its ``LogValidator``).
 
 A produce request carries exactly one batch per partition: format 2, base offset 0, right checksum, as many records as
 its header says, no control records. Every record is looked at, also inside compressed batches, since a batch that
@@ -51,7 +51,7 @@ __all__ = [
 
 TIMESTAMP_LIMIT_NONE: Final = 0x7FFFFFFFFFFFFFFF
 RECORD_COUNT_MAX: Final = 1_000_000
-"""Kafka knows no such limit, but looking at each record takes us about half a microsecond, and a few kilobytes can
+"""Kafka has no such limit, but checking each record takes us about half a microsecond, and a few kilobytes can
 claim many millions. Clients stay far below: 16 KiB is the usual size of a batch, 1 MiB what a topic takes."""
 DECOMPRESSED_SIZE_MAX: Final = 64 * 1024 * 1024
 _ERRORS_SHOWN = 3
@@ -113,7 +113,7 @@ class WorkBudget:
 
 
 class BatchLimits:
-    """What a node accepts of any batch, whatever its topic.
+    """The requirements on a batch of any topic.
 
     ``pause`` is for a thread: it is called between pieces of about a millisecond, so that the loop finds room.
     """
@@ -146,7 +146,7 @@ _USUAL_LIMITS = BatchLimits()
 
 
 class ProduceRules:
-    """What a topic's settings ask of a batch. ``compression`` None leaves that to the producer."""
+    """The requirements of a topic's settings on a batch. ``compression`` None leaves that to the producer."""
 
     __slots__ = (
         "compression",
@@ -201,7 +201,7 @@ def validate_produced(
     budget: WorkBudget | None = None,
     limits: BatchLimits = _USUAL_LIMITS,
 ) -> ValidatedBatch:
-    """Check the records of one partition of a produce request; ApiException says what a client is to be told.
+    """Check the records of one partition of a produce request; ApiException carries the error for the client.
 
     ``partition`` is only named in messages. Without ``is_client`` (a coordinator of this node writes) control records
     are allowed, offsets and sequences are the writer's business, and so are timestamps: a coordinator's clock does not

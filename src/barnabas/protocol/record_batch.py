@@ -4,9 +4,9 @@ A batch is 61 bytes of header and its records, which may be compressed together.
 lie outside the checksum, so that a leader stamps a batch in place and passes it on unopened.
 
 Looking at a batch costs one unpacking of its header; the checksum is computed only by ``ensure_valid`` and the
-records are read only by ``records``. Whatever the bytes are, nothing but a DecodeError comes out. What Kafka's reader
+records are read only by ``records``. Invalid bytes raise only DecodeError. What Kafka's reader
 takes is taken here too, where no harm comes of it: a key length below -1 is null, unknown attribute bits are kept,
-and a batch whose count is 0 is not opened. What a producer may send is narrower: see ``produce_validation``.
+and a batch whose count is 0 is not opened. The rules for producers are narrower: see ``produce_validation``.
 """
 
 from __future__ import annotations

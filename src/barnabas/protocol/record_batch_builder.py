@@ -47,7 +47,7 @@ _SMALL = tuple(bytes((value << 1,)) for value in range(64))
 
 
 class RecordBatchBuilder:
-    """Collect records, then ``build`` the batch. ``size`` tells how large it is so far, before compression."""
+    """Collect records, then ``build`` the batch. ``size`` is its current size before compression."""
 
     __slots__ = (
         "_attributes",
@@ -298,7 +298,7 @@ def _framed(values: Sequence[bytes], first_delta: int, time_delta: bytes) -> byt
 
 
 def _around(around: dict[int, tuple[bytes, bytes]], shape: int, time_delta: bytes) -> tuple[bytes, bytes]:
-    """What comes before the offset delta of a record, and between it and the value."""
+    """The bytes before the offset delta of a record, and between it and the value."""
     size, offset_size = shape >> 3, shape & 7
     between = _NULL + write_varint(size)
     length = 1 + len(time_delta) + offset_size + len(between) + size + len(_NO_HEADERS)

@@ -134,7 +134,7 @@ def decode_metadata_record(value: bytes | memoryview) -> tuple[Message, int]:
 
 
 def metadata_record_class(type_id: int) -> type[Message]:
-    """The class of a metadata record type; UnknownMessageType when there is none."""
+    """The class of a metadata record type; raises UnknownMessageType for an unknown type."""
     cls = _metadata_classes.get(type_id)
     if cls is None:
         name = _METADATA_RECORDS.get(type_id)

@@ -2,7 +2,7 @@
 
 This is what every produced batch pays: it proves that exactly ``count`` well-formed records fill the section, and
 finds what the rules of a topic ask about (timestamps, keys, offsets). The loop repeats that of
-``record_batch.parse_records`` without the values, because half of the cost would be slices that nobody needs.
+``record_batch.parse_records`` without the values, because half of the cost would be unused slices.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _unlimited() -> HeaderAllowance:
 
 
 class RecordWalk(NamedTuple):
-    """What was seen on the way."""
+    """The findings of the walk."""
 
     min_timestamp_delta: int
     """At most 0: a base timestamp is that of the first record."""
@@ -74,7 +74,7 @@ class RecordWalk(NamedTuple):
 
 
 class _Progress:
-    """What has been seen so far, when the section comes in pieces."""
+    """The findings so far, when the section comes in pieces."""
 
     __slots__ = ("headers", "index", "is_in_order", "max_delta", "min_delta", "null_key_count", "pause", "size_needed")
 

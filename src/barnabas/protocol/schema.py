@@ -22,7 +22,7 @@ A message is a class whose fields are one line each::
   encoding it is refused.
 
 ``barnabas.protocol.compiler`` turns each (message, version) into straight-line code on first use, so a
-declaration that nobody uses costs next to nothing.
+unused declaration costs next to nothing.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def _take(pieces: list[bytes], chunks: list[bytes]) -> None:
 
 
 def _around_list(struct: Struct, last: _LastList, version: int, is_flexible: bool) -> tuple[bytes, bytes]:
-    """What comes before the length of the list, and what comes after its elements."""
+    """The bytes before the length of the list, and those after its elements."""
     emptied: Any = copy(struct)
     setattr(emptied, last.name, [])
     encoded = _encoded(emptied, version, is_flexible)

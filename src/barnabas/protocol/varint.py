@@ -30,7 +30,7 @@ _VARLONG_SHIFT_MAX = 63
 
 
 class Indexable(Protocol):
-    """What the readers need of a buffer: bytes, bytearray, memoryview and mmap all have it."""
+    """A buffer as the readers use it: bytes, bytearray, memoryview and mmap all fit."""
 
     def __getitem__(self, index: int, /) -> int: ...
 
