@@ -24,12 +24,12 @@ __all__ = [
 ]
 
 WILDCARD_NAME = "*"
-"""As the name of a LITERAL pattern: every resource of the type. As a prefix it is an ordinary character."""
+"""The LITERAL name for every resource of a type. In a prefix it is an ordinary character."""
 
 WILDCARD_HOST = "*"
 
 WILDCARD_PRINCIPAL = "User:*"
-"""In a rule: every principal, of whatever type. No other type has a wildcard."""
+"""The principal of rules for all principals, of any type. No other type has a wildcard."""
 
 
 class AclOperation(IntEnum):
@@ -125,7 +125,7 @@ class AclBindingFilter(NamedTuple):
         return bindings
 
     def demands(self) -> list[tuple[int, int | str]]:
-        """What a field of a rule, given by its index, must be, rare ones first. With MATCH the name demands more."""
+        """The values that a rule's fields, by index, must have, rare ones first. With MATCH the name demands more."""
         is_match = self.pattern_type == PatternType.MATCH
         texts = ((1, None if is_match else self.name), (3, self.principal), (4, self.host))
         codes = ((5, self.operation), (6, self.permission), (0, self.resource_type), (2, self.pattern_type))
@@ -149,7 +149,7 @@ class AclBindingFilter(NamedTuple):
 
 
 _ANY = 1
-"""In each of the four codes."""
+"""The code UNKNOWN in each of the four enumerations."""
 
 
 def _enum_name(known: Callable[[int], IntEnum], code: int) -> str:

@@ -68,7 +68,7 @@ def broker_config_key(name: str) -> Setting | None:
 
 
 def broker_config_doc(name: str) -> str | None:
-    """What a setting means; None for an unknown one. A default of topics or groups is explained by their setting."""
+    """The documentation of a setting; None for an unknown one. Defaults of topics or groups use their setting's."""
     own = BROKER_CONFIG_DEF.doc(name) or DYNAMIC_QUOTA_CONFIG_DEF.doc(name)
     if own is not None:
         return own
@@ -105,7 +105,7 @@ def is_dynamic(name: str) -> bool:
 
 
 def topic_defaults(values: Mapping[str, ConfigValue]) -> TopicConfig:
-    """What a topic without overrides gets from a node's typed settings (those missing have their defaults).
+    """The settings of a topic without overrides, from a node's typed settings (missing ones have their defaults).
 
     Of several units the strongest that is set wins; below zero, any of them means "never".
     """

@@ -1,4 +1,4 @@
-"""What a client may say of the software that it is (KIP-511)."""
+"""Validates the software name and version that a client reports (KIP-511)."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ __all__ = ["AlterConfigOpType", "ConfigResourceType", "ConfigSource"]
 
 
 class ConfigResourceType(IntEnum):
-    """What has settings. The numbers differ from those of ACL resources."""
+    """Types of resources with settings. The numbers differ from those of ACL resources."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -33,7 +33,7 @@ class ConfigSource(IntEnum):
 
 
 class AlterConfigOpType(IntEnum):
-    """What IncrementalAlterConfigs does to a setting."""
+    """Operations of IncrementalAlterConfigs on a setting."""
 
     SET = 0
     DELETE = 1

@@ -75,13 +75,13 @@ class ConfigDef:
         return self._rows[name]
 
     def doc(self, name: str) -> str | None:
-        """What a setting means; None for an unknown one, and for one that another setting explains."""
+        """The documentation of a setting; None for an unknown one, or one that another setting explains."""
         row = self._rows.get(name)
         return (row.doc or None) if row is not None else None
 
     @property
     def visible_names(self) -> list[str]:
-        """What describe calls list: everything but the internal settings, sorted."""
+        """The names that describe calls list: all but the internal settings, sorted."""
         return sorted(name for name, row in self._rows.items() if not row.internal)
 
     def parse(self, configs: Mapping[str, object]) -> dict[str, ConfigValue]:
@@ -116,12 +116,12 @@ class ConfigDef:
         return values, problems
 
     def hint(self, name: str) -> str:
-        """What to add to a message about an unknown name; empty when no known name is like it."""
+        """A suggestion for a message about an unknown name; empty without a similar name."""
         nearest = self.nearest_name(name)
         return f" (did you mean {nearest}?)" if nearest else ""
 
     def nearest_name(self, name: str) -> str | None:
-        """The known name that somebody who wrote ``name`` most likely meant."""
+        """The known name that ``name`` most likely stands for."""
         from difflib import get_close_matches  # Only a mistake needs it.
 
         close = get_close_matches(name, self._rows, n=1, cutoff=0.75)

@@ -2,7 +2,7 @@
 
 ``config.providers`` names them, ``config.providers.<name>.class`` says which one each is, and
 ``config.providers.<name>.param.<parameter>`` what it may read. There are Kafka's three: a properties file, the
-environment, and a directory with a file for each key. What a provider gives is not looked into for more references.
+environment, and a directory with a file for each key. The values of providers are not searched for more references.
 
 A reference to a provider that is not named stays as it is, as with Kafka. One whose provider has nothing for it is a
 problem; Kafka leaves that as it is, too, so that a password becomes the text of the reference.
@@ -30,7 +30,7 @@ _Lookup = Callable[[str, str], str]
 
 
 class UnresolvedReference(ValueError):
-    """What is wrong with a reference or a provider; never shows a value."""
+    """An error in a reference or a provider; it never shows a value."""
 
 
 def has_reference(text: str) -> bool:
@@ -71,19 +71,19 @@ class ConfigProviders:
         }
         class_name = settings.get(prefix + "class", "").strip()
         if class_name.removeprefix(_PACKAGE) not in known:
-            what = f"is no class that is there: {class_name}" if class_name else "is missing"
-            self.problems[prefix + "class"] = f"{what}; there are {', '.join(_PACKAGE + each for each in known)}"
+            what = f"is not an available class: {class_name}" if class_name else "is missing"
+            self.problems[prefix + "class"] = f"{what}; there are {', '.join(_PACKAGE + name for name in known)}"
             return
         parameter, make = known[class_name.removeprefix(_PACKAGE)]
         for other in parameters.keys() - {parameter}:
-            self.problems[f"{prefix}param.{other}"] = f"there is no such parameter; there is {parameter}"
+            self.problems[f"{prefix}param.{other}"] = f"is not a parameter; the parameter is {parameter}"
         try:
             self._lookups[name] = make(parameters.get(parameter, ""))
         except UnresolvedReference as error:
             self.problems[f"{prefix}param.{parameter}"] = str(error)
 
     def resolve(self, text: str, given: list[str] | None = None) -> str:
-        """``given`` is told what stands for the references. Raises UnresolvedReference."""
+        """``given`` receives the values of the references. Raises UnresolvedReference."""
 
         def value(match: re.Match[str]) -> str:
             found = self._value(match)
@@ -119,7 +119,7 @@ def _file_lookup(allowed: str) -> _Lookup:
         except MalformedProperties as error:
             raise UnresolvedReference(f"{path}: {error}") from error
         if key not in values:
-            raise UnresolvedReference(f"there is no {key} in {path}")
+            raise UnresolvedReference(f"{path} has no key {key}")
         return values[key]
 
     return value
@@ -159,7 +159,7 @@ def _variable(pattern: re.Pattern[str], path: str, key: str) -> str:
     if not pattern.fullmatch(key):
         raise UnresolvedReference(f"the variable {key} does not match allowlist.pattern")
     if key not in os.environ:
-        raise UnresolvedReference(f"there is no variable {key} in the environment")
+        raise UnresolvedReference(f"the environment has no variable {key}")
     return os.environ[key]
 
 
@@ -168,7 +168,7 @@ def _roots(allowed: str) -> tuple[str, ...]:
     paths = [part.strip() for part in allowed.split(",") if part.strip()]
     for path in paths:
         if not os.path.isabs(path) or not os.path.exists(path):
-            raise UnresolvedReference(f"{path} is not an absolute path of something that is there")
+            raise UnresolvedReference(f"{path} is not an existing absolute path")
     return tuple(os.path.realpath(path) for path in paths)
 
 

@@ -1,4 +1,4 @@
-"""What a value must satisfy beyond its type, with Kafka's message when it does not and Kafka's text for the reference.
+"""Validators of values beyond their type, with Kafka's messages and Kafka's texts for the reference.
 
 Tables name a validator by a short expression, read by ``validator_of``:
 

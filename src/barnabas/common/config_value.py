@@ -126,7 +126,7 @@ _INT_NAMES = {
 }
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 _COMMA_WITH_BLANKS = re.compile(r"[ \t\n\x0b\f\r]*,[ \t\n\x0b\f\r]*")
-# What a node rarely meets is left as text: compiling a pattern costs half a millisecond of its start.
+# Rare values are left as text: compiling a pattern costs half a millisecond of its start.
 _DECIMAL = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)")
 _HEXADECIMAL = r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+"
 _CLASS_NAME = r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)+"
@@ -136,7 +136,7 @@ def parse_value(type_: ConfigType, value: object, name: str = "") -> ConfigValue
     """The typed value of ``value``, which is text in nearly every case; raises ConfigException.
 
     Values that are typed already pass when their type fits: a 32-bit integer is a LONG, a 16-bit one is not.
-    A CLASS is any dotted name, returned as text: which of them exist is for the one who uses the setting.
+    A CLASS is any dotted name, returned as text: the user of the setting finds out whether it exists.
     """
     if value is None:
         return None
@@ -156,7 +156,7 @@ def parse_value(type_: ConfigType, value: object, name: str = "") -> ConfigValue
 
 
 def value_to_string(type_: ConfigType, value: ConfigValue) -> str | None:
-    """The text of a typed value: what describe calls answer (secrets are hidden by whoever answers)."""
+    """The text of a typed value: as describe calls return it (the caller hides secrets)."""
     if value is None:
         return None
     if type_ == ConfigType.LIST and isinstance(value, list | tuple):

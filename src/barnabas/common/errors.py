@@ -1,7 +1,7 @@
-"""What may go wrong, by who has to handle it.
+"""The base classes of errors, by the code that handles them.
 
 ``ApiException`` becomes an error field of an answer; ``InvariantViolated`` means that we are wrong and must
-stop what can no longer be trusted; ``Transient`` and ``Terminal`` tell retry loops about the world.
+stop parts that can no longer be trusted; ``Transient`` and ``Terminal`` guide retry loops.
 Only ``ApiException.message`` ever reaches a client: the cause stays in our log.
 """
 

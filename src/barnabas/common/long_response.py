@@ -8,7 +8,7 @@ __all__ = ["LongAnswer"]
 
 
 class LongAnswer:
-    """``busy_s`` is the time that its steps took, as measured by who takes them."""
+    """``busy_s`` is the time that its steps took, as measured by the caller."""
 
     __slots__ = ("busy_s",)
 

@@ -24,7 +24,7 @@ class MalformedProperties(ValueError):
 
 
 class Properties(NamedTuple):
-    """What a file says, and what its author should hear about it."""
+    """The properties of a file, and warnings for its author."""
 
     values: dict[str, str]
     lines: dict[str, int]

@@ -1,4 +1,4 @@
-"""What can be protected: resource types, pattern types and names."""
+"""Protected resources: their types, pattern types and names."""
 
 from enum import IntEnum
 

@@ -21,7 +21,7 @@ class ScramMechanism(IntEnum):
 
     @property
     def mechanism_name(self) -> str:
-        """As SASL names it: ``SCRAM-SHA-256``."""
+        """The mechanism's name in SASL: ``SCRAM-SHA-256``."""
         return self.name.replace("_", "-")
 
     @property

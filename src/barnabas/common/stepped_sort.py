@@ -45,22 +45,22 @@ def sorted_in_steps(items: Iterable[T], key: Key[T] | None = None) -> Generator[
     return runs[0] if runs else []
 
 
-def _merged(one: list[T], other: list[T], key: Key[T] | None) -> Generator[None, None, list[T]]:
-    """A step takes from both runs what is not greater than the last of the next items of one of them."""
+def _merged(left: list[T], right: list[T], key: Key[T] | None) -> Generator[None, None, list[T]]:
+    """Merge two runs in steps; a step takes the items up to the smaller end of the next parts."""
     order = key or _itself
     merged: list[T] = []
-    begin_one = begin_other = 0
-    while begin_one < len(one) and begin_other < len(other):
-        last_of_one = one[min(begin_one + ITEMS_A_RUN, len(one)) - 1]
-        last_of_other = other[min(begin_other + ITEMS_A_RUN, len(other)) - 1]
-        bound = min(order(last_of_one), order(last_of_other))
-        end_one = bisect_right(one, bound, begin_one, key=key)
-        end_other = bisect_right(other, bound, begin_other, key=key)
-        merged += sorted(one[begin_one:end_one] + other[begin_other:end_other], key=key)  # type: ignore[type-var, arg-type]
-        begin_one, begin_other = end_one, end_other
+    begin_left = begin_right = 0
+    while begin_left < len(left) and begin_right < len(right):
+        last_of_left = left[min(begin_left + ITEMS_A_RUN, len(left)) - 1]
+        last_of_right = right[min(begin_right + ITEMS_A_RUN, len(right)) - 1]
+        bound = min(order(last_of_left), order(last_of_right))
+        end_left = bisect_right(left, bound, begin_left, key=key)
+        end_right = bisect_right(right, bound, begin_right, key=key)
+        merged += sorted(left[begin_left:end_left] + right[begin_right:end_right], key=key)  # type: ignore[type-var, arg-type]
+        begin_left, begin_right = end_left, end_right
         yield
-    merged += one[begin_one:]
-    merged += other[begin_other:]
+    merged += left[begin_left:]
+    merged += right[begin_right:]
     return merged
 
 

@@ -12,5 +12,5 @@ _SWITCH_INTERVAL_S: Final = 0.0005
 
 
 def shorten_switch_interval() -> None:
-    """For a process whose loop answers requests while threads of it compute."""
+    """Set the switch interval of a process whose loop answers requests while its threads compute."""
     sys.setswitchinterval(_SWITCH_INTERVAL_S)

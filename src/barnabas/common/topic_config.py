@@ -124,7 +124,7 @@ def validate_topic_config(
     """
     values, problems = TOPIC_CONFIG_DEF.parse_given(configs)
     raise_together([UnknownTopicConfig(name) for name in configs if name not in TOPIC_CONFIG_DEF] + problems)
-    # What is not among the overrides may still have been: taking it away is a change too.
+    # A setting absent from the overrides may have been removed: that is a change too.
     if not _COMBINED.isdisjoint(values) or "remote.storage.enable" in (previous or {}):
         complete = _Complete(values, defaults or {})
         _validate_compaction_lags(complete)
@@ -196,7 +196,7 @@ def _validate_local_retention(values: _Complete, unit: str) -> None:
 
 
 def _validate_nothing_is_left_behind(values: _Complete, unit: str) -> None:
-    """What is not copied any more must not be deleted locally before its time."""
+    """Local deletion must not come before its time once copying has ended."""
     name = f"local.retention.{unit}"
     local, total = _integer(values, name), _integer(values, f"retention.{unit}")
     if local not in (_AS_TOTAL, total):

@@ -64,14 +64,14 @@ def test_a_provider_that_is_not_named_leaves_the_text(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("${file:FOLDER/some.properties:nobody}", "there is no nobody in"),
+        ("${file:FOLDER/some.properties:nobody}", "has no key nobody"),
         ("${file:FOLDER/none:user}", "can't read .*none: No such file"),
         ("${file:user}", "it has no path"),
         ("${dir:FOLDER:some}", "can't read .*some: No such file"),
         ("${dir:FOLDER/secrets:../bytes}", "is not the name of a file"),
         ("${dir:FOLDER:bytes}", "is not text in UTF-8"),
         ("${dir:FOLDER:secrets}", "can't read"),
-        ("${env:BARNABAS_NOT_SET}", "there is no variable BARNABAS_NOT_SET"),
+        ("${env:BARNABAS_NOT_SET}", "the environment has no variable BARNABAS_NOT_SET"),
         ("${env:FOLDER:X}", "variables have no path"),
     ],
 )

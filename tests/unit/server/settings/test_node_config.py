@@ -142,8 +142,8 @@ def test_values_may_stand_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             ],
         )
     problems = {problem.name: str(problem) for problem in raised.value.problems}
-    assert "there is no variable BARNABAS_NOT_SET" in problems["num.partitions"]
-    assert "is no class that is there" in problems["config.providers.file.class"]
+    assert "the environment has no variable BARNABAS_NOT_SET" in problems["num.partitions"]
+    assert "is not an available class" in problems["config.providers.file.class"]
     assert "does not name this provider" in problems["config.providers.other.class"]
     assert len(raised.value.problems) == len(problems), "nothing is said twice"
     without = "".join(f"{name}={text}\n" for name, text in COMBINED.items())
