@@ -1,4 +1,4 @@
-"""What one task has done since it started here, and the metrics that are made of it (KIP-196, KIP-298).
+"""Counts the work of one task since its start, and derives its metrics (KIP-196, KIP-298).
 
 Names are Kafka's. Averages, maxima and shares are over the task's life on this worker, where Kafka's are over the last
 minute; rates are the reader's to make of the totals. A batch is one micro-batch of Spark's. The task's thread writes,
@@ -33,7 +33,7 @@ class TaskKind(Enum):
 
 @dataclass(slots=True)
 class _Spread:
-    """Of some values: how many there were, their sum, and the largest."""
+    """A summary of values: their number, their sum, and the largest."""
 
     count: int = 0
     sum: float = 0
@@ -51,7 +51,7 @@ class _Spread:
 
 @dataclass(frozen=True, slots=True)
 class BatchTotals:
-    """Of the batches with records that have ended."""
+    """Durations of the ended batches with records."""
 
     batches: int
     records: int
@@ -142,7 +142,7 @@ class TaskFigures:
             self._dead_letters += records
             self._failed_dead_letters += 0 if succeeded else records
 
-    # ---- read by anybody
+    # ---- read from any thread
 
     @property
     def last_batch(self) -> BatchTotals | None:

@@ -1,8 +1,8 @@
-"""What a worker tells of itself, by Kafka's names made Prometheus-like (KIP-196, KIP-298, KIP-415, KIP-475, KIP-507).
+"""A worker's metrics, under Kafka's names in Prometheus form (KIP-196, KIP-298, KIP-415, KIP-475, KIP-507).
 
 ``kafka.connect:type=connect-worker-rebalance-metrics`` and its attribute ``completed-rebalances-total`` become
-``kafka_connect_connect_worker_rebalance_metrics_completed_rebalances_total``. What is no number becomes a label of a
-gauge that is 1. Values are read from the worker when somebody asks.
+``kafka_connect_connect_worker_rebalance_metrics_completed_rebalances_total``. A non-numeric value becomes a label of a
+gauge that is 1. Values are read from the worker on request.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class WorkerMetrics:
             )
             for name in here:
                 found = statuses.tasks(name).values()
-                counts.add_metric([name], sum(state == "total" or each.state is state for each in found))
+                counts.add_metric([name], sum(state == "total" or task.state is state for task in found))
             yield counts
         labels = ["connector", "status", "connector_class", "connector_type", "connector_version"]
         connectors = GaugeMetricFamily(f"{_CONNECTOR}_status", "Connectors of this worker.", labels=labels)

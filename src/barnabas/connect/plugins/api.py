@@ -1,4 +1,4 @@
-"""What the author of a connector writes: a connector, which splits the work, and a task, which is one Spark query.
+"""The interface for authors of connectors: a connector splits the work, and a task is one Spark query.
 
 A connector is a class with its settings and the class of its tasks::
 
@@ -94,14 +94,14 @@ OffsetMap = Mapping[str, Any]
 
 
 class TerminalError(Exception):
-    """Restarting can't help. The task or connector is FAILED until somebody changes something."""
+    """Restarting can't help. The task or connector stays FAILED until its cause is changed."""
 
 
 # ---- What the worker gives ------------------------------------------------------------------------------------------
 
 
 class ConnectorContext(Protocol):
-    """What a running connector can ask of its worker. Every method may be called from any thread."""
+    """The services of the worker for a running connector. Every method may be called from any thread."""
 
     @property
     def name(self) -> str:
@@ -122,21 +122,21 @@ class ConnectorContext(Protocol):
         """How many partitions each of the topics has (None: all topics). Asks the cluster; leaves unknown ones out."""
 
     def request_task_reconfiguration(self) -> None:
-        """Have ``task_configs`` called again, because what there is to split has changed."""
+        """Have ``task_configs`` called again, because the work to split has changed."""
 
     def raise_error(self, error: Exception) -> None:
         """Fail the connector because of something that it noticed on a thread of its own."""
 
 
 class TaskContext(Protocol):
-    """What a task can ask of its worker. Every method may be called from any thread."""
+    """The services of the worker for a task. Every method may be called from any thread."""
 
     @property
     def connector(self) -> str: ...
 
     @property
     def task(self) -> int:
-        """From 0."""
+        """The task's number, from 0."""
 
     @property
     def config(self) -> Config:
@@ -144,7 +144,7 @@ class TaskContext(Protocol):
 
     @property
     def settings(self) -> Mapping[str, ConfigValue]:
-        """What ``config_def`` makes of ``config``, checked and typed."""
+        """The values of ``config``, checked and typed by ``config_def``."""
 
     @property
     def scratch(self) -> Path:
@@ -158,19 +158,19 @@ class TaskContext(Protocol):
 
 
 class Connector:
-    """What a source and a sink have in common; derive from one of these two.
+    """The common base of sources and sinks; derive from one of these two.
 
     Class attributes say what the connector is. An object of it exists only while the connector runs on a worker.
     """
 
     version: ClassVar[str | None] = None
-    """As shown in listings and compared by version ranges, such as "1.4.0"."""
+    """The version in listings and for version ranges, such as "1.4.0"."""
 
     config_def: ClassVar[ConfigDef] = ConfigDef()
     """The connector's own settings. Those that all connectors have are added by the worker."""
 
     task_class: ClassVar[type[Task]]
-    """What a task of it is."""
+    """The class of the connector's tasks."""
 
     aliases: ClassVar[tuple[str, ...]] = ()
     """Other full names, such as the Java class whose settings and offsets this one understands."""
@@ -192,7 +192,7 @@ class Connector:
     def validate(cls, config: Config, settings: Mapping[str, ConfigValue]) -> Mapping[str, Sequence[str]]:
         """Errors by setting, beyond those of ``config_def``: rules between settings, a file that has to exist.
 
-        ``settings`` has the settings that were good on their own. Called whenever somebody validates, creates or
+        ``settings`` has the settings that were good on their own. Called whenever a user validates, creates or
         changes a connector, so it should take well under a second.
         """
         return {}
@@ -230,7 +230,7 @@ class SourceConnector(Connector):
 
     @classmethod
     def alter_offsets(cls, config: Config, offsets: Sequence[tuple[OffsetMap, OffsetMap | None]]) -> bool:
-        """Somebody sets positions by hand: partition and offset, None to start over. The connector is stopped.
+        """Check positions set by a user: partition and offset, None to start over. The connector is stopped.
 
         Raise to refuse; the text is the answer. True says that the connector knows these positions to be good. The
         worker writes them to Kafka afterwards; only a source that keeps positions elsewhere has to do anything.
@@ -253,7 +253,7 @@ class SinkConnector(Connector):
 
     @classmethod
     def alter_offsets(cls, config: Config, offsets: Mapping[TopicPartition, int | None]) -> bool:
-        """Somebody sets positions by hand; None forgets one. The connector is stopped.
+        """Check positions set by a user; None deletes one. The connector is stopped.
 
         Raise to refuse; the text is the answer. An exactly-once sink changes here what its target has noted.
         """
@@ -264,7 +264,7 @@ class SinkConnector(Connector):
 
 
 class Task:
-    """What a source's and a sink's task have in common."""
+    """The common base of source and sink tasks."""
 
     def __init__(self, context: TaskContext) -> None:
         self.context = context
@@ -362,7 +362,7 @@ class SinkTask(Task):
         """Why a record can't be written, as a text, null where it can: an expression on the columns of ``df``.
 
         Refused records are bad records, like those that a converter rejects: ``errors.tolerance`` and the dead-letter
-        topic are for them. What ``write`` raises fails the whole batch. None, if not overridden: none is refused.
+        topic are for them. An exception of ``write`` fails the whole batch. None, if not overridden: none is refused.
 
         Keys and values have the types in which ``write`` gets them. ``failure`` is a column of ``df`` as well: rows in
         which it is not null are bad already. Called once for each attempt to write a batch, before ``write``.
@@ -370,7 +370,7 @@ class SinkTask(Task):
         return None
 
     def positions(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int] | None:
-        """For ``exactly_once``: where to go on in each partition, from what the target has noted.
+        """The next positions for ``exactly_once``, as the target has stored them.
 
         Read after ``start`` and before the first batch. Partitions that the target knows nothing of are left out and
         begin where the consumer group of the connector says.

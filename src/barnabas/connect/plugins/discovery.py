@@ -82,7 +82,7 @@ _MODULE_AND_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A
 
 
 class UnusablePlugin(Exception):
-    """What an entry point names is not what its group is for."""
+    """The object of an entry point does not fit its group."""
 
 
 def discover(entries: Iterable[EntryPoint] | None = None, *, allowed: Iterable[str] = ()) -> PluginRegistry:
@@ -91,7 +91,7 @@ def discover(entries: Iterable[EntryPoint] | None = None, *, allowed: Iterable[s
     found = (
         list(entries)
         if entries is not None
-        else [each for group in (GROUP, *REFUSED_GROUPS) for each in entry_points(group=group)]
+        else [entry_point for group in (GROUP, *REFUSED_GROUPS) for entry_point in entry_points(group=group)]
     )
     plugins = built_in_plugins()
     problems: list[str] = []
@@ -141,18 +141,24 @@ def _collect(where: str, make: Callable[[], list[Plugin]], plugins: list[Plugin]
     except Exception as error:  # A plugin's module may raise anything, and must not stop the worker.
         problems.append(f"{where} can't be used: {type(error).__name__}: {error}")
         return problems[-1]
-    known = {(each.type, each.name) for each in plugins}
-    plugins += [each for each in made if (each.type, each.name) not in known]
+    known = {(plugin.type, plugin.name) for plugin in plugins}
+    plugins += [plugin for plugin in made if (plugin.type, plugin.name) not in known]
     return None
 
 
 def built_in_plugins() -> list[Plugin]:
     """Kafka's transforms, predicates and converters, by Kafka's names."""
     rows: list[tuple[PluginType, str, ConfigDef]] = [
-        *((PluginType.TRANSFORMATION, f"{TRANSFORMS_PACKAGE}.{name}", each) for name, each in TRANSFORMS.items()),
-        *((PluginType.PREDICATE, f"{PREDICATES_PACKAGE}.{name}", each) for name, each in PREDICATES.items()),
-        *((PluginType.CONVERTER, name, each) for name, each in CONVERTERS.items()),
-        *((PluginType.HEADER_CONVERTER, name, each) for name, each in HEADER_CONVERTERS.items()),
+        *(
+            (PluginType.TRANSFORMATION, f"{TRANSFORMS_PACKAGE}.{name}", plugin_class)
+            for name, plugin_class in TRANSFORMS.items()
+        ),
+        *(
+            (PluginType.PREDICATE, f"{PREDICATES_PACKAGE}.{name}", plugin_class)
+            for name, plugin_class in PREDICATES.items()
+        ),
+        *((PluginType.CONVERTER, name, plugin_class) for name, plugin_class in CONVERTERS.items()),
+        *((PluginType.HEADER_CONVERTER, name, plugin_class) for name, plugin_class in HEADER_CONVERTERS.items()),
     ]
     return [Plugin(type_, name, __version__, config_def) for type_, name, config_def in rows]
 
@@ -160,7 +166,7 @@ def built_in_plugins() -> list[Plugin]:
 def connector_plugin(connector: Any, location: str, *names: str) -> Plugin:
     """It can be named by its class, ``module:Class``, its aliases and ``names``.
 
-    Raises UnusablePlugin for what is no connector, or half of one. The text names the type of a foreign object and
+    Raises UnusablePlugin for an object that is not a whole connector. The text names the type of a foreign object and
     never shows the object, which may be full of secrets (``os.environ``)."""
     if not isinstance(connector, type):
         raise UnusablePlugin(
@@ -178,7 +184,7 @@ def connector_plugin(connector: Any, location: str, *names: str) -> Plugin:
     if getattr(connector, "task_class", None) is None:
         raise UnusablePlugin(f"{connector.__name__} has no task_class")
     if not isinstance(connector.config_def, ConfigDef):
-        raise UnusablePlugin(f"the config_def of {connector.__name__} is no ConfigDef")
+        raise UnusablePlugin(f"the config_def of {connector.__name__} is not a ConfigDef")
     name = f"{connector.__module__}.{connector.__qualname__}"
     others = (f"{connector.__module__}:{connector.__qualname__}", *names, *connector.aliases)
     aliases = tuple(dict.fromkeys(other for other in others if other != name))

@@ -66,7 +66,7 @@ class SinkRecord:
 
 @dataclass(frozen=True, slots=True)
 class SourceRun:
-    """What a source gave, and the positions that would be in the offset topic now."""
+    """The records of a source, and the positions that the offset topic would hold."""
 
     records: list[Row]
     offsets: list[SourceOffset]
@@ -110,7 +110,7 @@ class _TaskContext:
         return self.folder
 
     def source_offset(self, partition: OffsetMap) -> OffsetMap | None:
-        found = [each.offset for each in self.offsets if dict(each.partition) == dict(partition)]
+        found = [offset.offset for offset in self.offsets if dict(offset.partition) == dict(partition)]
         return found[-1] if found else None
 
 
@@ -130,11 +130,11 @@ class ConnectorKit:
 
     @property
     def errors(self) -> dict[str, list[str]]:
-        """What a user is told who wants to create it, by setting; empty when all is well."""
+        """Validation errors by setting; empty for a valid configuration."""
         registry = PluginRegistry([*built_in_plugins(), self._plugin])
         converters = {"key": "StringConverter", "value": "StringConverter", "header": "SimpleHeaderConverter"}
         infos = ConnectorValidation(registry, ValidationDefaults("test-workers", converters)).validate(self.config)
-        return {each.value.name: each.value.errors for each in infos.configs if each.value.errors}
+        return {config.value.name: config.value.errors for config in infos.configs if config.value.errors}
 
     @property
     def settings(self) -> dict[str, ConfigValue]:
@@ -152,7 +152,7 @@ class ConnectorKit:
         if len(configs) > max_tasks:
             raise AssertionError(f"the connector made {len(configs)} tasks, where {max_tasks} are allowed")
         wrong = [
-            (name, value) for each in configs for name, value in each.items() if not (
+            (name, value) for config in configs for name, value in config.items() if not (
                 isinstance(name, str) and isinstance(value, str)
             )
         ]  # fmt: skip
@@ -174,13 +174,13 @@ class ConnectorKit:
         offsets: Sequence[SourceOffset] = (),
         timeout_s: float = 60,
     ) -> SourceRun:
-        """Run a source's first task from ``offsets`` until it has given so many records (None: all that there is now).
+        """Run a source's first task from ``offsets`` until it has given so many records (None: all available ones).
 
         Raises NoRecords when the time is over before, and what the query failed with.
         """
         task = self.task(offsets=offsets)
         if not isinstance(task, SourceTask):
-            raise TypeError(f"{self._class.__name__} is no source")
+            raise TypeError(f"{self._class.__name__} is not a source")
         found: list[Row] = []
         enough = threading.Event()
 
@@ -215,10 +215,10 @@ class ConnectorKit:
 
     @staticmethod
     def _positions(task: SourceTask, query: Any) -> Sequence[SourceOffset]:
-        progress = [each for each in query.recentProgress if each["numInputRows"]] or query.recentProgress
+        progress = [batch for batch in query.recentProgress if batch["numInputRows"]] or query.recentProgress
         if not progress:
             return []
-        ends = [_parsed(each["endOffset"]) for each in progress[-1]["sources"]]
+        ends = [_parsed(source["endOffset"]) for source in progress[-1]["sources"]]
         return task.offsets_of(ends) or []
 
     def write(
@@ -233,10 +233,18 @@ class ConnectorKit:
         """Start a sink's first task, have it write one batch, and stop it. The types are Spark's, as in DDL."""
         task = self.task()
         if not isinstance(task, SinkTask):
-            raise TypeError(f"{self._class.__name__} is no sink")
+            raise TypeError(f"{self._class.__name__} is not a sink")
         rows = [
-            (each.topic, each.partition, each.offset, each.timestamp, each.key, each.value, list(each.headers))
-            for each in records
+            (
+                record.topic,
+                record.partition,
+                record.offset,
+                record.timestamp,
+                record.key,
+                record.value,
+                list(record.headers),
+            )
+            for record in records
         ]
         frame = spark.createDataFrame(rows, _SINK_SCHEMA.format(key=key_type, value=value_type))
         task.start(spark)
@@ -249,10 +257,10 @@ class ConnectorKit:
 
 def _ranges(records: Sequence[SinkRecord]) -> dict[TopicPartition, OffsetRange]:
     ranges: dict[TopicPartition, OffsetRange] = {}
-    for each in records:
-        partition = TopicPartition(each.topic, each.partition)
-        known = ranges.get(partition, OffsetRange(each.offset, each.offset + 1))
-        ranges[partition] = OffsetRange(min(known.start, each.offset), max(known.end, each.offset + 1))
+    for record in records:
+        partition = TopicPartition(record.topic, record.partition)
+        known = ranges.get(partition, OffsetRange(record.offset, record.offset + 1))
+        ranges[partition] = OffsetRange(min(known.start, record.offset), max(known.end, record.offset + 1))
     return ranges
 
 

@@ -29,7 +29,7 @@ class CrossOriginRules:
     @classmethod
     def of(cls, origins: tuple[str, ...], methods: tuple[str, ...]) -> CrossOriginRules:
         return cls(
-            frozenset(each.rstrip("/").lower() if each != "*" else each for each in origins),
+            frozenset(origin.rstrip("/").lower() if origin != "*" else origin for origin in origins),
             tuple(method.upper() for method in methods) or _DEFAULT_METHODS,
         )
 
@@ -37,7 +37,7 @@ class CrossOriginRules:
         return "*" in self.origins or origin.rstrip("/").lower() in self.origins
 
     def headers(self, method: str, request: Mapping[str, str]) -> dict[str, str]:
-        """What the answer to this request gets."""
+        """The headers of the answer to this request."""
         origin = request.get("origin")
         if not self.origins:
             return {}

@@ -7,7 +7,7 @@ has met a rebalance, and gets 409. The status and the message of the answer are 
 Only ``Authorization`` is passed on. A user known by a certificate has none, so the worker vouches for him: with the
 freshness header, which names him and his role under the session key (``request_freshness``).
 
-During a rebalance nobody knows who answers. Where Kafka then says 409 (500 to a plain GET), a request here waits until
+During a rebalance no worker is responsible. Where Kafka then says 409 (500 to a plain GET), a request here waits until
 the rebalance is over, but not longer than ``barnabas.connect.request.wait.ms``.
 """
 
@@ -64,7 +64,7 @@ class Forwarder:
         self._now_s = now_s
 
     async def settled(self, operation: Callable[[], Awaitable[T]]) -> T:
-        """What the operation gives, once the group is stable enough for it. Raises its ConnectErrors."""
+        """The operation's result, once the group is stable enough for it. Raises its ConnectErrors."""
         deadline_s = self._now_s() + self._wait_s
         while True:
             try:
@@ -74,7 +74,7 @@ class Forwarder:
                     raise conflict() from None
 
     async def complete(self, request: Forwardable, operation: Callable[[], Awaitable[T]]) -> T | Answer:
-        """What the operation gives here, or the answer of the worker that had to be asked. Raises ConnectErrors."""
+        """The operation's result here, or the answer of the responsible worker. Raises ConnectErrors."""
         deadline_s = self._now_s() + self._wait_s
         while True:
             try:
@@ -100,7 +100,7 @@ class Forwarder:
         return await self._client.send(request.method, url, target, request.body, headers)
 
     async def _rebalance_over(self, deadline_s: float) -> bool:
-        """Whether there is still time to ask again."""
+        """Whether time is left for another try."""
         left_s = deadline_s - self._now_s()
         if left_s <= 0:
             return False

@@ -1,4 +1,4 @@
-"""Which host names a request may be for, on a listener of this machine alone that asks nobody who they are.
+"""Checks the host name of a request, on a loopback listener without authentication.
 
 A page from anywhere can give its own name this machine's address (DNS rebinding); to the browser the worker is then
 part of that page. An address in the Host header can't be made so, and neither can a name that only this machine has.

@@ -42,12 +42,12 @@ class HttpConnection(H11Protocol):
         self._loop_sharing = loop_sharing
         self._head_timer: asyncio.TimerHandle | None = None
         self._unread = b""
-        """What has come and was not given to uvicorn yet."""
+        """The received bytes that uvicorn has not read yet."""
         self._is_parsed_further = False
         """uvicorn has a request more in its buffer, and the answer to the one before it is complete."""
         self._is_reading = False
         self._is_waiting = False
-        """For its turn."""
+        """Whether the connection waits for its turn."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -1,7 +1,7 @@
 """One listener: its socket, its TLS, and the connections on it.
 
-What TLS is made of may change while the listener runs: new connections then see the new certificate, old ones stay. A
-connection on which no request comes is closed after a while, so that nobody holds a worker's descriptors for nothing.
+Key and certificate may change while the listener runs: new connections use the new ones, old ones stay. A
+connection on which no request comes is closed after a while, so that idle clients do not hold a worker's descriptors.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def _opened(listener: Listener) -> socket.socket:
     if not listener.host:
         return _everywhere(listener.port)
     found = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
-    # As Java does: the first address, of IPv4 if there is one.
-    family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+    # As Java does: the first address, IPv4 if possible.
+    family, _, _, _, address = min(found, key=lambda info: info[0] != socket.AF_INET)
     return socket.create_server(address, family=family, backlog=_BACKLOG)
 
 

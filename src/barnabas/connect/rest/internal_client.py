@@ -38,7 +38,7 @@ class _Answered(RequestFailed):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Of a worker that said yes: a status below 300, and its body."""
+    """The answer of a worker: a status below 300, and its body."""
 
     status: int
     body: bytes
@@ -51,7 +51,7 @@ def encoded_segment(name: str) -> str:
 
 def request_body(configs: Sequence[Mapping[str, str | None]]) -> bytes:
     """The bytes that are signed and sent: compact JSON in UTF-8, nothing escaped that need not be."""
-    return json.dumps([dict(each) for each in configs], ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+    return json.dumps([dict(config) for config in configs], ensure_ascii=False, separators=(",", ":")).encode("utf-8")
 
 
 class InternalClient:
@@ -98,7 +98,7 @@ class InternalClient:
             ) from error
 
     def freshness_header(self, request: SentRequest, *, user: str = "", role: str = "") -> dict[str, str]:
-        """Nothing as long as there is no key."""
+        """The signature; empty without a key."""
         key = self._session().key
         if key is None:
             return {}
@@ -148,6 +148,6 @@ def _judged(response: httpx.Response, body: bytes) -> Answer:
     try:
         error = msgspec.json.decode(body, type=ErrorMessage)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        # What stands between the workers, a proxy for one, has answered in its own words.
+        # A server between the workers, such as a proxy, has answered in its own form.
         raise _Answered(status, f"The worker at {response.request.url.host} answered with {status}") from None
     raise _Answered(status, error.message)

@@ -1,4 +1,4 @@
-"""What lets an internal request in: the rules of KIP-507, and between workers of ours that it is fresh.
+"""Checks internal requests: the rules of KIP-507, and between Barnabas workers also freshness.
 
 Only the session key counts here; users' passwords and roles don't.
 """
@@ -77,9 +77,9 @@ class InternalRequestCheck:
             self._check_freshness(session, method, target, headers, body)
 
     async def vouched_for(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Freshness | None:
-        """Whom another worker of ours vouches for; None for a request that nobody vouches for.
+        """The user that another Barnabas worker vouches for, or None.
 
-        Raises InvalidSignature. Only where the group signs: else the key may be anybody's of long ago.
+        Raises InvalidSignature. Only where the group signs: else the key may be an old one that others know.
         """
         session = self._session()
         header = headers.get(FRESHNESS_HEADER)

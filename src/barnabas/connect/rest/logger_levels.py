@@ -30,7 +30,7 @@ _LEVELS = {
 
 
 def level_named(name: str) -> str:
-    """The level's name as it is shown. Raises NotFound, which is Kafka's answer to a level that there is not."""
+    """The level's name as it is shown. Raises NotFound, Kafka's answer to an unknown level."""
     if name.upper() not in _LEVELS:
         raise NotFound(f"invalid log level '{name}'.")
     return name.upper()
@@ -54,7 +54,7 @@ class LoggerLevels:
         return {name: self._shown(logger) for name, logger in self._loggers().items()}
 
     def level(self, name: str) -> LoggerLevel:
-        """Raises NotFound for a logger that nobody has made yet."""
+        """Raises NotFound for a logger that does not exist yet."""
         logger = self._loggers().get(name)
         if logger is None:
             raise NotFound(f"Logger {name} not found.")
@@ -65,11 +65,13 @@ class LoggerLevels:
         wanted = level_number(level)
         log.info("the level of loggers that begin with %r is %s from now on", namespace, level.upper())
         loggers = self._loggers()
-        chosen = loggers if namespace == ROOT else {n: each for n, each in loggers.items() if n.startswith(namespace)}
+        chosen = (
+            loggers if namespace == ROOT else {n: logger for n, logger in loggers.items() if n.startswith(namespace)}
+        )
         if namespace != ROOT and namespace not in chosen and namespace:
             chosen[namespace] = self._root.manager.getLogger(namespace)
         # What a logger is on is looked at before any of them changes: children follow their parents.
-        changed = {name: each for name, each in chosen.items() if each.getEffectiveLevel() != wanted}
+        changed = {name: logger for name, logger in chosen.items() if logger.getEffectiveLevel() != wanted}
         for name, logger in changed.items():
             logger.setLevel(wanted)
             self._last_modified[name] = self._now_ms()
@@ -77,7 +79,7 @@ class LoggerLevels:
 
     def _loggers(self) -> dict[str, logging.Logger]:
         known = self._root.manager.loggerDict
-        found = {name: each for name, each in sorted(known.items()) if isinstance(each, logging.Logger)}
+        found = {name: logger for name, logger in sorted(known.items()) if isinstance(logger, logging.Logger)}
         return {**found, ROOT: self._root}
 
     def _shown(self, logger: logging.Logger) -> LoggerLevel:
@@ -87,4 +89,4 @@ class LoggerLevels:
 
 def _level_name(level: int) -> str:
     """The name of the highest level that is not above it."""
-    return max((each, name) for name, each in _LEVELS.items() if each <= max(level, 1))[1]
+    return max((number, name) for name, number in _LEVELS.items() if number <= max(level, 1))[1]

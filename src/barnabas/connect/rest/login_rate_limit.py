@@ -1,6 +1,6 @@
 """How often a password may be wrong: a handful at once, then one every few seconds.
 
-Who is over it is answered 429 without a look at the password, so that guessing is slow and costs the worker nothing.
+A client over it is answered 429 without a look at the password, so that guessing is slow and costs the worker nothing.
 What is remembered is bounded: the ones that were quiet longest are forgotten first, which is what time does anyway.
 """
 

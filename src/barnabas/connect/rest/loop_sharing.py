@@ -37,7 +37,7 @@ class Waiting(Protocol):
 
 
 class Account:
-    """What one connection has used of the current window."""
+    """The time that one connection has used of the current window."""
 
     __slots__ = ("used_s", "window")
 
@@ -58,7 +58,7 @@ class LoopSharing:
     ) -> None:
         """``call_later`` is that of the running loop unless another is given."""
         self.newcomers = Account()
-        """Of all connections on which nothing has been answered yet."""
+        """The account of all connections without an answer yet."""
         self._now_s = now_s
         self._spent_s = spent_s
         self._call_later = call_later or _call_later
@@ -99,7 +99,7 @@ class LoopSharing:
 
     @coroutine
     def steps_charged(self, account: Callable[[], Account], work: Awaitable[object]) -> Generator[Any, Any, Any]:
-        """What ``work`` gives or raises; each of its steps on the loop is at the cost of the account."""
+        """Return or raise the outcome of ``work``; the account pays for its steps on the loop."""
         steps = work.__await__()
         send: Callable[[Any], Any] = steps.send
         argument: Any = None

@@ -14,7 +14,7 @@ def accepts_json(accept: str | None) -> bool:
     """Nothing said is anything accepted; a range with the weight 0 is none."""
     if accept is None or not accept.strip():
         return True
-    return any(_fits(each.partition(";")[0]) and _weight(each) > 0 for each in accept.split(","))
+    return any(_fits(media_range.partition(";")[0]) and _weight(media_range) > 0 for media_range in accept.split(","))
 
 
 def _fits(media_range: str) -> bool:

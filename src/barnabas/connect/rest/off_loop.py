@@ -43,7 +43,7 @@ _thread = _Thread()
 
 
 async def off_loop(size: int, work: Callable[[], T]) -> T:
-    """What ``work`` gives; on the thread if ``size`` bytes are a lot. Raises what it raises."""
+    """Return or raise the outcome of ``work``, which runs on the thread if ``size`` is large."""
     if size <= LARGE_BYTES:
         return work()
     return await _thread.run(work)

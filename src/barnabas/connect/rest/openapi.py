@@ -103,4 +103,4 @@ def _answer(kind: Any, schemas: list[tuple[Any, _Object]], about: str = "Done") 
 
 
 def _schema(kind: Any, schemas: list[tuple[Any, _Object]]) -> _Object:
-    return next(schema for each, schema in schemas if each == kind)
+    return next(schema for candidate, schema in schemas if candidate == kind)

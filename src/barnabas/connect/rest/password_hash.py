@@ -40,8 +40,8 @@ class PasswordHash:
         try:
             if parts[0] != "scrypt" or len(parts) != 6:
                 raise ValueError
-            cost, block, parallel = (int(each) for each in parts[1:4])
-            salt, digest = (base64.b64decode(each, validate=True) for each in parts[4:])
+            cost, block, parallel = (int(part) for part in parts[1:4])
+            salt, digest = (base64.b64decode(part, validate=True) for part in parts[4:])
         except (ValueError, binascii.Error):
             raise UnusableHash(f"is not of the form {_FORM}") from None
         if (
@@ -64,7 +64,7 @@ class PasswordHash:
         return Scrypt(self.salt, len(self.digest), self.cost, self.block, self.parallel).derive(password.encode())
 
     def __str__(self) -> str:
-        salt, digest = (base64.b64encode(each).decode("ascii") for each in (self.salt, self.digest))
+        salt, digest = (base64.b64encode(data).decode("ascii") for data in (self.salt, self.digest))
         return f"scrypt${self.cost}${self.block}${self.parallel}${salt}${digest}"
 
 

@@ -1,4 +1,4 @@
-"""The last lines of a worker's log, kept in memory for who asks by REST and can't read the file."""
+"""The last lines of a worker's log, kept in memory for REST clients that can't read the file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RecentLog(logging.Handler):
     def lines(self, count: int, *, level: str | None = None, connector: str | None = None) -> list[LogLine]:
         """The last ones, the oldest first: at least of this level, and that speak of this connector or its tasks.
 
-        Raises BadRequest for a level that there is not.
+        Raises BadRequest for an unknown level.
         """
         try:
             least = 0 if level is None else level_number(level)

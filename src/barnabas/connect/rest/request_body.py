@@ -1,6 +1,6 @@
 """The body of a request: read once, within bounds of size, time and memory, and there again for a mounted application.
 
-A sender that has not shown who it is may send little. A signed request is as large as a member of the group needs it,
+An unauthenticated sender may send little. A signed request is as large as a member of the group needs it,
 but the signature is only known to be right once all of it is here: until then it counts as unproven. All bodies that
 are in memory at a time share one bound; the unproven ones may have half of it, and one address no more than one body of
 the largest size, so that a stranger can't keep members and users out. Bodies up to ``SMALL_BYTES`` always have room.
@@ -45,7 +45,7 @@ class BodyLimits:
 class Sender:
     address: str
     is_proven: bool
-    """Whether it has shown who it is."""
+    """Whether the sender is authenticated."""
 
 
 class BodyMemory:
@@ -58,7 +58,7 @@ class BodyMemory:
         self._by_address: dict[str, int] = {}
 
     def take(self, count: int, sender: Sender) -> bool:
-        """Whether there is room for ``count`` bytes more, which are taken then."""
+        """Reserve ``count`` more bytes; False without room for them."""
         limits, of_address = self._limits, self._by_address.get(sender.address, 0)
         if self._taken + count > limits.memory_bytes_max:
             return False
@@ -141,7 +141,7 @@ class RequestBody:
         self._taken = (length, sender)
 
     async def receive(self) -> Message:
-        """As the server's own, from the beginning."""
+        """Read the body from its beginning."""
         if self._body is None or self._is_replayed:
             return await self._receive()
         self._is_replayed = True

@@ -1,6 +1,6 @@
-"""What a signature of KIP-507 leaves open, closed between workers of ours: a request can't be sent a second time.
+"""Prevents replays of internal requests between Barnabas workers, which KIP-507's signature allows.
 
-A signature covers the body alone, so whoever has seen a signed request can repeat it, and use it for another connector,
+A signature covers the body alone, so a reader of a signed request can repeat it, and use it for another connector,
 until the session key changes. Workers of ours therefore add one header, which others ignore:
 
     X-Barnabas-Request-Freshness: v1 t=1795260583353 n=Zk1v... u=operator r=operate mac=...
@@ -44,7 +44,7 @@ _HEADER_LENGTH_MAX = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentRequest:
-    """What of a request the MAC covers. ``target``: path and query as sent; ``worker_url``: as advertised."""
+    """The parts of a request that the MAC covers. ``target``: path and query as sent; ``worker_url``: as advertised."""
 
     method: str
     target: str
@@ -85,7 +85,7 @@ class Freshness:
 
     @classmethod
     def verified(cls, header: str, key: bytes, request: SentRequest) -> Freshness:
-        """What the header says, if its MAC is right. Raises InvalidSignature."""
+        """The header's content, if its MAC is right. Raises InvalidSignature."""
         fields = _fields(header)
         try:
             found = cls(

@@ -1,6 +1,6 @@
 """A line for each request in the log, where its sender is known; for all others so many that the log can't be filled.
 
-What a stranger chooses, such as the path, is shown cut and on one line. Refused requests are logged as on a
+Text from unknown clients, such as the path, is shown cut and on one line. Refused requests are logged as on a
 node: once a minute for each host and reason, and a few lines in ten seconds for all (``network.refusal_log``).
 """
 
@@ -35,7 +35,7 @@ class AnsweredRequest:
     host: str
     port: int
     is_known: bool
-    """Whether its sender has shown who it is."""
+    """Whether its sender is authenticated."""
 
     def __str__(self) -> str:
         return f"{one_line(self.method)} {one_line(self.path)}"
@@ -65,7 +65,7 @@ class LineBudget:
         return True
 
     def since_last(self) -> str:
-        """What to add to a line about the ones that were not written."""
+        """The text about lines that were not written."""
         count, self.suppressed = self.suppressed, 0
         return f" (and {count} more that are not logged)" if count else ""
 

@@ -102,7 +102,7 @@ def check_signature(
 def check_claim(
     signature: RequestSignature | None, *, key: bytes | None, permitted_algorithms: Sequence[str]
 ) -> tuple[RequestSignature, bytes]:
-    """What can be checked before the body is here. Raises BadRequest or KeyNotReady."""
+    """Check the headers before the body has arrived. Raises BadRequest or KeyNotReady."""
     if signature is None:
         raise BadRequest("Internal request missing required signature")
     if signature.algorithm not in permitted_algorithms:
@@ -120,7 +120,7 @@ def check_claim(
 
 
 def signed_headers(algorithm: str | None, key: bytes | None, body: bytes) -> dict[str, str]:
-    """The two headers for a request with this body; none as long as there is no key: it then goes out unsigned."""
+    """The two headers for a request with this body; none without a key: the request is then unsigned."""
     if algorithm is None or key is None:
         return {}
     return RequestSignature.sign(algorithm, key, body).headers()

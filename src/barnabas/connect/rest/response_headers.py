@@ -41,7 +41,7 @@ def parse_header_rules(text: str) -> tuple[HeaderRule, ...]:
         rules = next(csv.reader([text], skipinitialspace=True, strict=True))
     except csv.Error as error:
         raise UnusableHeaderRule(f"response.http.headers.config can't be read: {error}") from None
-    return tuple(_rule(each.strip()) for each in rules)
+    return tuple(_rule(rule.strip()) for rule in rules)
 
 
 def _rule(text: str) -> HeaderRule:

@@ -19,7 +19,7 @@ _JSON = "application/json"
 
 
 class Refused(Exception):
-    """By the server before any handler; the answer has no Content-Type, as Kafka's has none."""
+    """The server's answer before any handler; without a Content-Type, as in Kafka."""
 
     def __init__(self, status: int, headers: dict[str, str] | None = None) -> None:
         super().__init__(f"HTTP {status} {_PHRASES.get(status) or HTTPStatus(status).phrase}")
@@ -54,10 +54,10 @@ def refusal(refused: Refused) -> Response:
 
 
 def allowed_methods(methods: Sequence[str]) -> str:
-    """For ``Allow``: those of the routes, HEAD where there is GET, and OPTIONS."""
+    """The methods for ``Allow``: those of the routes, HEAD with GET, and OPTIONS."""
     return ",".join([*(["HEAD"] if "GET" in methods else []), *methods, "OPTIONS"])
 
 
 def not_started() -> Response:
-    """What every path is before the worker has read its topics."""
+    """The answer of every path before the worker has read its topics."""
     return Response("The worker is starting; there is nothing here yet.\n", 404, media_type="text/plain")

@@ -1,4 +1,4 @@
-"""The REST server of a worker: listeners that answer 404 from the start, and the API once there is a herder.
+"""The REST server of a worker: listeners that answer 404 from the start, and the API once the herder exists.
 
     server = RestServer(settings, clock=clock, random_bytes=secrets.token_bytes)
     await server.start()                       # refuses what would let strangers in; binds; everything is 404
@@ -71,7 +71,7 @@ class RestServer:
         self.loggers = LoggerLevels(clock.now_ms)
         """To be told as well what the config topic says about levels."""
         self.recent_log = RecentLog()
-        """To be added to the loggers whose lines may be asked for."""
+        """The handler for loggers whose lines can be requested."""
         self._http_listeners: list[HttpListener] = []
         self._loop_sharing = LoopSharing()
         self._clients: list[InternalClient] = []
@@ -81,7 +81,7 @@ class RestServer:
 
     @property
     def advertised_url(self) -> str:
-        """With a slash at the end."""
+        """The URL with a slash at the end."""
         return self._advertised_url
 
     @property
@@ -91,8 +91,8 @@ class RestServer:
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """Of the listeners, in their order, then those for /admin."""
-        return tuple(each.port for each in self._http_listeners)
+        """The ports of the listeners, in their order, then those for /admin."""
+        return tuple(listener.port for listener in self._http_listeners)
 
     def mount(self, mount: Mount) -> None:
         """Serve pages beside the API."""
@@ -114,7 +114,7 @@ class RestServer:
             await self.stop()
             raise
         self._authentication.start()
-        if any(each.tls is not None for each in self._http_listeners):
+        if any(listener.tls is not None for listener in self._http_listeners):
             self._watch = asyncio.create_task(self._follow_tls(), name="rest-tls")
 
     def client(self, session: Callable[[], SessionView]) -> InternalClient:
@@ -170,7 +170,7 @@ class RestServer:
         if self._watch is not None:
             self._watch.cancel()
             await asyncio.gather(self._watch, return_exceptions=True)
-        await asyncio.gather(*(each.close() for each in self._http_listeners))
+        await asyncio.gather(*(listener.close() for listener in self._http_listeners))
         for client in self._clients:
             await client.close()
         self._http_listeners, self._clients = [], []
@@ -188,7 +188,7 @@ class RestServer:
     def _determine_advertised_url(self) -> str:
         settings = self._settings
         listener = settings.advertised
-        listening = next(each for each in self._http_listeners if each.listener is listener)
+        listening = next(candidate for candidate in self._http_listeners if candidate.listener is listener)
         host = settings.advertised_host or listener.host
         if host in _EVERYWHERE:
             host = socket.getfqdn()
@@ -206,7 +206,7 @@ class RestServer:
     async def _follow_tls(self) -> None:
         while True:
             await asyncio.sleep(_TLS_LOOK_S)
-            changed = [await each.reload_tls_if_changed() for each in self._http_listeners]
+            changed = [await listener.reload_tls_if_changed() for listener in self._http_listeners]
             if any(changed):
                 await self._renew_clients()
 

@@ -1,6 +1,6 @@
 """The settings of the REST API, read from a worker's properties into values that can be used.
 
-Everything that can be wrong is told before a socket is opened, each with its name, its value and what to write instead.
+All errors are reported before a socket is opened, each with its name, its value and what to write instead.
 ``listeners.https.*`` stand in for all of ``ssl.*`` as soon as one of them is there, as in Kafka; the same settings make
 the client that asks other workers.
 """
@@ -32,7 +32,7 @@ class UnusableRestSetting(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AuthenticationSettings:
-    """``ways`` is empty where everybody may do everything."""
+    """``ways`` is empty where all clients may do everything."""
 
     ways: frozenset[str] = frozenset()
     users_file: str | None = None
@@ -197,4 +197,4 @@ class _Reader:
 
 
 def _list(text: str) -> tuple[str, ...]:
-    return tuple(each.strip() for each in text.split(",") if each.strip())
+    return tuple(item.strip() for item in text.split(",") if item.strip())

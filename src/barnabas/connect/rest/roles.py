@@ -1,4 +1,4 @@
-"""What a user may do over REST: three roles, each with all that the one before it may.
+"""The rights of REST users: three roles, each with all rights of the one before.
 
 READ looks. OPERATE also restarts, pauses, resumes and stops what is there. ADMIN also creates, changes and deletes:
 connectors, their offsets, and the levels of loggers. Which route needs which is said in the one table of routes.
@@ -19,7 +19,7 @@ class Role(IntEnum):
 
     @classmethod
     def named(cls, name: str) -> Role | None:
-        """By its name in lower case; None for a name that is no role."""
+        """The role of a name in lower case; None for an unknown name."""
         return _BY_NAME.get(name)
 
     @property
@@ -32,7 +32,7 @@ _BY_NAME = {role.text: role for role in Role}
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks. ``role`` is None for somebody who is known, and may do nothing."""
+    """The user of a request. ``role`` is None for a known user without rights."""
 
     name: str
     role: Role | None
@@ -42,12 +42,12 @@ class User:
 
 
 ANONYMOUS = User("anonymous", Role.ADMIN)
-"""Everybody, where there is no authentication."""
+"""The user of all requests where authentication is off."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoleTable:
-    """``barnabas.connect.roles.*``: names of users, ``*`` for everybody who is authenticated."""
+    """``barnabas.connect.roles.*``: names of users, ``*`` for all authenticated users."""
 
     names: dict[Role, frozenset[str]]
 

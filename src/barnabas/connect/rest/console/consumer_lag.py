@@ -20,13 +20,13 @@ class PartitionLag:
 
     @property
     def lag(self) -> int:
-        """Two questions at two moments: the position may have passed the end that was told."""
+        """The lag, not below 0: the position may have passed the end, which was read earlier."""
         return max(0, self.end - self.position)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupLag:
-    """``problem`` says why there is nothing, if something went wrong."""
+    """``problem`` says why the lag is missing, if an error occurred."""
 
     partitions: tuple[PartitionLag, ...] = ()
     problem: str = ""
@@ -43,4 +43,4 @@ class GroupLag:
 
 class LagSource(Protocol):
     async def lags(self, groups: Mapping[str, str]) -> Mapping[str, GroupLag]:
-        """Of connectors, by the consumer group of each. Raises nothing; takes seconds if brokers do not answer."""
+        """The lag of connectors by their consumer groups. Raises nothing; takes seconds if brokers do not answer."""

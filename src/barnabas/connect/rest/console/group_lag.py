@@ -37,7 +37,7 @@ class AdminLags:
             return {}
         try:
             positions, problems = await self._positions(set(groups.values()))
-            ends = await self._ends({partition for each in positions.values() for partition in each})
+            ends = await self._ends({partition for offsets in positions.values() for partition in offsets})
         except (AdminError, ClientError, TimeoutError) as error:
             problem = f"The lag can't be read: {str(error) or 'no broker answered in time'}"
             return {name: GroupLag(problem=problem) for name in groups}
@@ -49,7 +49,7 @@ class AdminLags:
     async def _positions(self, groups: set[str]) -> tuple[dict[str, dict[TopicPartition, int]], dict[str, str]]:
         found = await self._admin.list_group_offsets(sorted(groups), timeout_s=_TIMEOUT_S)
         positions = {
-            group: {partition: each.offset for partition, each in results.values.items()}
+            group: {partition: offset.offset for partition, offset in results.values.items()}
             for group, results in found.values.items()
         }
         problems = {
@@ -60,12 +60,12 @@ class AdminLags:
         return positions, problems
 
     async def _ends(self, partitions: set[TopicPartition]) -> dict[TopicPartition, int]:
-        """Of those that are still there."""
+        """The end offsets of partitions that still exist."""
         if not partitions:
             return {}
         latest = OffsetSpec.latest()
         found = await self._admin.list_offsets(dict.fromkeys(partitions, latest), timeout_s=_TIMEOUT_S)
-        return {partition: each.offset for partition, each in found.values.items()}
+        return {partition: offset.offset for partition, offset in found.values.items()}
 
     def _partitions(
         self, group: str, positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]

@@ -13,7 +13,7 @@ _COUNTERS_MAX = 10_000
 
 
 class Rates:
-    """A rate is that of the last half minute at most. Somebody has to look twice before there is one."""
+    """A rate is that of the last half minute at most. It needs two samples."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[Hashable, deque[tuple[float, int]]] = OrderedDict()

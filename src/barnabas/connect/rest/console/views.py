@@ -1,4 +1,4 @@
-"""What the pages show, as values: connectors and tasks with what is known of them. Templates only lay it out."""
+"""The values that the pages show: connectors and tasks with their states. Templates only lay them out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class TaskView:
     state: str
     worker_id: str
     is_here: bool
-    """On the worker that is asked."""
+    """Whether it runs on the worker that was asked."""
     trace: str = ""
     progress: TaskProgress | None = None
     per_second: float | None = None
@@ -74,31 +74,31 @@ class ConnectorView:
     trace: str
     tasks: tuple[TaskView, ...]
     lag: GroupLag | None = None
-    """None where there is none to tell: of sources, and of sinks whose group is on another cluster."""
+    """None where unknown: for sources, and for sinks whose group is on another cluster."""
 
     @property
     def failures(self) -> Sequence[Failure]:
         own = [Failure("Connector", self.trace)] if self.trace or self.state == TaskState.FAILED else []
-        return own + [each.failure for each in self.tasks if each.failure is not None]
+        return own + [task.failure for task in self.tasks if task.failure is not None]
 
     @property
     def task_states(self) -> Mapping[str, int]:
         counts: dict[str, int] = {}
-        for each in self.tasks:
-            counts[each.state] = counts.get(each.state, 0) + 1
+        for task in self.tasks:
+            counts[task.state] = counts.get(task.state, 0) + 1
         return dict(sorted(counts.items()))
 
     @property
     def worst_state(self) -> str:
-        """FAILED if anything of it has failed: who looks at a list should not have to count."""
-        return TaskState.FAILED.value if any(each.state == TaskState.FAILED for each in self.tasks) else self.state
+        """FAILED if the connector or a task has failed."""
+        return TaskState.FAILED.value if any(task.state == TaskState.FAILED for task in self.tasks) else self.state
 
     @property
     def per_second(self) -> float | None:
         """Records: of a sink those that are committed, wherever its tasks run; of a source those read here."""
         if self.lag is not None:
             return self.lag.per_second
-        known = [each.per_second for each in self.tasks if each.per_second is not None]
+        known = [task.per_second for task in self.tasks if task.per_second is not None]
         return sum(known) if known else None
 
     @property
@@ -107,7 +107,7 @@ class ConnectorView:
 
     @property
     def is_running(self) -> bool:
-        """Whether there is something to pause."""
+        """Whether the connector can be paused."""
         return self.state not in (TaskState.PAUSED, TaskState.STOPPED)
 
 
@@ -120,18 +120,18 @@ class Totals:
 
     @classmethod
     def of(cls, connectors: Sequence[ConnectorView]) -> Totals:
-        tasks = [task for each in connectors for task in each.tasks]
-        own = sum(each.state == TaskState.FAILED for each in connectors)
+        tasks = [task for connector in connectors for task in connector.tasks]
+        own = sum(connector.state == TaskState.FAILED for connector in connectors)
         return cls(
             len(connectors),
             len(tasks),
-            sum(each.state == TaskState.RUNNING for each in tasks),
-            own + sum(each.state == TaskState.FAILED for each in tasks),
+            sum(task.state == TaskState.RUNNING for task in tasks),
+            own + sum(task.state == TaskState.FAILED for task in tasks),
         )
 
 
 def group_of(info: ConnectorInfo, status: ConnectorStatus | None) -> str | None:
-    """The consumer group of a sink, None where this worker's cluster can't tell of it."""
+    """The consumer group of a sink, None where this worker's cluster does not have it."""
     type_ = info.type if info.type is not ConnectorType.UNKNOWN or status is None else status.type
     if type_ is not ConnectorType.SINK or any(info.config.get(name) for name in _OTHER_CLUSTER):
         return None

@@ -41,10 +41,10 @@ def _expanded(services: Services, name: str, wanted: Any) -> dict[str, Any] | No
     """None for a connector that goes or comes at this moment, as Kafka leaves it out then."""
     found: dict[str, Any] = {}
     try:
-        for each in wanted:
-            if each == "status":
+        for expansion in wanted:
+            if expansion == "status":
                 found["status"] = services.herder.statuses.connector_status(name)
-            elif each == "info":
+            elif expansion == "info":
                 found["info"] = services.herder.connectors.info_in_snapshot(name)
     except ConnectError:
         return None

@@ -1,4 +1,4 @@
-"""What workers ask each other: to write the tasks of a connector (KIP-507), and to fence out older ones (KIP-618).
+"""Requests between workers: to write the tasks of a connector (KIP-507), and to fence out older ones (KIP-618).
 
 The signature is checked over the bytes as they came: nothing of a stranger's body is parsed. (Kafka's worker parses
 first, so it answers 500 to a body that can't be read whether it is signed or not.)

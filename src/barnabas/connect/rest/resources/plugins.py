@@ -32,7 +32,7 @@ async def validate_config(services: Services, request: ApiRequest) -> Reply:
     if included is not None and not _normalized(included).endswith(_normalized(plugin)):
         raise BadRequest(f"Included connector type {included} does not match request type {plugin}")
     if included is None:
-        # Kafka has 500 for this and for a class that there is not; 400 is what it is.
+        # Kafka answers 500 to this and to an unknown class; 400 is correct.
         raise ConnectError("Connector config contains no connector type: set connector.class")
     try:
         return Reply(200, await services.herder.connectors.validate(config))

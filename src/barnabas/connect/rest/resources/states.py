@@ -1,4 +1,4 @@
-"""What connectors and tasks do: their states, restarts, pauses, and the topics that they use (KIP-558, KIP-745)."""
+"""States of connectors and tasks: their states, restarts, pauses, and the topics that they use (KIP-558, KIP-745)."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def reset_active_topics(services: Services, request: ApiRequest) -> Reply:
 
 
 def _task(request: ApiRequest) -> ConnectorTaskId:
-    """Raises NotFound for what is no number, as for every path that there is not."""
+    """Raises NotFound for a non-number, as for every unknown path."""
     text = request.parameters["task"]
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isascii() or not digits.isdigit() or len(digits) > 10 or not -(2**31) <= int(text) < 2**31:
