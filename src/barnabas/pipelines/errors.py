@@ -1,4 +1,4 @@
-"""What a pipeline tells the person who started it, when it can't go on."""
+"""Errors of a pipeline for the person that started it."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ AVRO_JARS = (
         "083fb13d7a1091025b135eff216e2009b42c9724bb8bc597d2f28b1207ef4709",
     ),
 )
-"""What Spark needs to read and write Avro: only for those who have a converter or format of that name."""
+"""Jars to read and write Avro: only for workers with an Avro converter or format."""
 
 DELTA_JARS = (
     ConnectorJar(
@@ -154,7 +154,7 @@ def avro_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) -> li
 
 
 def delta_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) -> list[Path]:
-    """As with Avro: now or never."""
+    """The jars of Delta Lake; like Avro's, they must be loaded at the session's start."""
     return _verified(cache, java, tell, DELTA_JARS, "Delta Lake", "7.8 MB")
 
 

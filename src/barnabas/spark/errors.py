@@ -1,4 +1,4 @@
-"""What is told to a person when Spark can't be had."""
+"""Errors for a person when Spark is unavailable."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ class SparkUnavailable(Exception, Terminal):
 
 
 class JavaUnusable(SparkUnavailable):
-    """There is no Java on this machine that Spark could run on, and trying again won't bring one."""
+    """This machine has no Java that Spark can run on; a retry does not help."""

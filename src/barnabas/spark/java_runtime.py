@@ -27,7 +27,7 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 @dataclass(frozen=True, slots=True)
 class JavaRuntime:
     home: Path
-    """What JAVA_HOME is set to for Spark."""
+    """The value of JAVA_HOME for Spark."""
     major: int
 
 

@@ -156,9 +156,9 @@ def free_ports(count: int) -> tuple[int, ...]:
     """Ports that were free a moment ago. All are held until all are known, so that they differ."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind((HOST, 0))
-        return tuple(each.getsockname()[1] for each in sockets)
+        for listener in sockets:
+            listener.bind((HOST, 0))
+        return tuple(listener.getsockname()[1] for listener in sockets)
 
 
 def is_free(port: int) -> bool:

@@ -167,12 +167,12 @@ def failure_of(status: Document | None) -> str | None:
     """Why a connector or one of its tasks has failed, in a line."""
     if status is None:
         return None
-    for each in (status["connector"], *status["tasks"]):
-        if each["state"] == "FAILED":
-            lines = [line.strip() for line in str(each.get("trace", "")).splitlines() if line.strip()]
+    for status_part in (status["connector"], *status["tasks"]):
+        if status_part["state"] == "FAILED":
+            lines = [line.strip() for line in str(status_part.get("trace", "")).splitlines() if line.strip()]
             return lines[0] if lines else "for no known reason"
     return None
 
 
 def _runs(status: Document | None) -> bool:
-    return bool(status and status["tasks"] and all(each["state"] == "RUNNING" for each in status["tasks"]))
+    return bool(status and status["tasks"] and all(task["state"] == "RUNNING" for task in status["tasks"]))

@@ -215,7 +215,9 @@ class FlightTopics:
             raise self.first._failed("see who has read", error) from error
         names = (self.first.name, self.second.name)
         return {
-            (each.topic, each.partition): each.offset for each in positions if each.topic in names and each.offset > 0
+            (position.topic, position.partition): position.offset
+            for position in positions
+            if position.topic in names and position.offset > 0
         }
 
     def delete(self) -> None:

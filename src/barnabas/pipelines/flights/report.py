@@ -1,4 +1,4 @@
-"""What is told at the end: whether files, tables and database add up to the source, the top rows, the plot."""
+"""The report at the end: whether files, tables and database add up to the source, the top rows, the plot."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _WIDTH_WITH_NAMES = 105
 
 @dataclass(frozen=True, slots=True)
 class LandedTotals:
-    """What the files hold that the connector wrote."""
+    """The contents of the files that the connector wrote."""
 
     records: int
     """Rows of the files: one for each record of the topics, if each came exactly once."""

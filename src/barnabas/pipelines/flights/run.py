@@ -149,7 +149,7 @@ class FlightsRun:
             options.bootstrap_server, options.topic, options.flights, options.partitions, topic_id=topics.first.id()
         )
         names = (topics.second.name, *internal_topics(options.topic).values())
-        others = [each for each in names if FlightTopic(topics.bootstrap_server, each).id() is not None]
+        others = [name for name in names if FlightTopic(topics.bootstrap_server, name).id() is not None]
         start = starting_point(
             self._directory.record(), wanted, topic_id=wanted.topic_id, others=others, is_fresh_asked=options.fresh
         )
@@ -200,9 +200,9 @@ class FlightsRun:
         return self._processed
 
     def _check(self) -> None:
-        for each in (self._node, self._worker):
-            if each is not None:
-                each.process.check_alive()
+        for process in (self._node, self._worker):
+            if process is not None:
+                process.process.check_alive()
 
     # ---- the end
 
@@ -233,13 +233,13 @@ class FlightsRun:
 
     def _say_what_stays_up(self, bootstrap_server: str) -> None:
         up = []
-        for each in (self._node, self._worker):
-            if each is None or not each.process.is_running_now:
+        for process in (self._node, self._worker):
+            if process is None or not process.process.is_running_now:
                 continue
             if self._options.keep:
-                each.process.leave_up()
-            if each.process.record.kept:
-                up.append(each)
+                process.process.leave_up()
+            if process.process.record.kept:
+                up.append(process)
         if not up:
             return
         if self._node in up:
@@ -247,7 +247,9 @@ class FlightsRun:
         if self._worker is not None and self._worker in up:
             self._tell(f"the worker stays up: {self._worker.url}, console {self._worker.url}/console")
             self._tell(f"look at it     barnabas connect status --worker {self._worker.url}")
-        self._tell(f"stop with      kill {' '.join(str(each.process.record.process_id) for each in reversed(up))}")
+        self._tell(
+            f"stop with      kill {' '.join(str(process.process.record.process_id) for process in reversed(up))}"
+        )
 
     def _tell(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True, markup=False)

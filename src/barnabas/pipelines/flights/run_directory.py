@@ -1,4 +1,4 @@
-"""What a run leaves behind, so that the next one knows whether to go on or to start over.
+"""The files that a run leaves behind, so that the next one can resume or start over.
 
 One process at a time works in the folder. ``run.json`` says what is being done and whether it was finished; it is
 written before the work starts and again when its outcome was checked. Everything else is derived: the topic's
@@ -90,7 +90,7 @@ class RunDirectory:
 
     def forget_results(self) -> None:
         """Remove tables and plot. Nobody may be writing to them."""
-        beside = [self.path / f"{self.database.name}{each}" for each in ("-wal", "-shm", "-journal")]
+        beside = [self.path / f"{self.database.name}{suffix}" for suffix in ("-wal", "-shm", "-journal")]
         self.trash(self.delays, self.flights, self.landed, *beside, self.database, self.plot)
 
     def trash(self, *paths: Path) -> None:

@@ -32,7 +32,7 @@ def flights_from_records(records: DataFrame) -> DataFrame:
 
 
 def records_by_month(flights: DataFrame) -> DataFrame:
-    """How many records came per month; the null month counts those that were no flights."""
+    """How many records came per month; the null month counts invalid records."""
     return flights.select("month").groupBy("month").agg(F.count(F.lit(1)).alias("records")).select("month", "records")
 
 
