@@ -14,7 +14,9 @@ from tests.simulation.cluster.defects import defect, replace_in
 )
 def _() -> None:
     replace_in("broker.attempt_limit", "AttemptLimit.of", lambda original: lambda self, attempts: 30_000)
-    replace_in("server.controller_channel.network", "_ConnectionPool.follow", lambda original: lambda self, leader: None)
+    replace_in(
+        "server.controller_channel.network", "_ConnectionPool.follow", lambda original: lambda self, leader: None
+    )
 
 
 @defect(

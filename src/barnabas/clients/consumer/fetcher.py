@@ -166,9 +166,11 @@ class Fetcher:
         config = self._config
         wanted = [
             FetchPartition(
-                partition=each, fetch_offset=self.positions[each], partition_max_bytes=config.partition_max_bytes
+                partition=partition,
+                fetch_offset=self.positions[partition],
+                partition_max_bytes=config.partition_max_bytes,
             )
-            for each in partitions
+            for partition in partitions
         ]
         return FetchRequest(
             max_wait_ms=config.max_wait_ms,
@@ -185,50 +187,52 @@ class Fetcher:
             return []
         came: list[Fetched] = []
         for topic in response.responses:
-            for each in topic.partitions:
-                if each.error_code:
-                    self._refused(each, address)
+            for partition in topic.partitions:
+                if partition.error_code:
+                    self._refused(partition, address)
                     continue
-                fetched = self._fetched(each)
+                fetched = self._fetched(partition)
                 if fetched is not None:
                     came.append(fetched)
         led = self._led.get(address)
         if led and came:
-            gave = {each.partition for each in came}
-            ended = {each for each in gave if self._has_ended(each)}
-            self._led[address] = [each for each in led if each not in gave] + [
-                each for each in led if each in gave - ended
+            gave = {fetched.partition for fetched in came}
+            ended = {partition for partition in gave if self._has_ended(partition)}
+            self._led[address] = [partition for partition in led if partition not in gave] + [
+                partition for partition in led if partition in gave - ended
             ]
         return came
 
-    def _fetched(self, each: PartitionData) -> Fetched | None:
-        data = each.records
+    def _fetched(self, response: PartitionData) -> Fetched | None:
+        data = response.records
         if not data:
             return None
         try:
             batches = list(iter_batches(data))
         except DecodeError as error:
             raise RemoteProtocolError(
-                f"partition {each.partition_index}: a batch that can't be read: {error}"
+                f"partition {response.partition_index}: a batch that can't be read: {error}"
             ) from error
         if not batches:
-            raise RemoteProtocolError(f"partition {each.partition_index}: a part of a batch and no whole one")
-        position = self.positions[each.partition_index]
+            raise RemoteProtocolError(f"partition {response.partition_index}: a part of a batch and no whole one")
+        position = self.positions[response.partition_index]
         if batches[-1].next_offset <= position:
             return None  # Of a node that led before: another one has given it meanwhile.
-        self.positions[each.partition_index] = batches[-1].next_offset
+        self.positions[response.partition_index] = batches[-1].next_offset
         self.statistics.received_bytes += len(data)
-        aborted = aborted_of(each) if self._config.read_committed else None
-        return Fetched(each.partition_index, position, batches, aborted, self._config.check_crcs)
+        aborted = aborted_of(response) if self._config.read_committed else None
+        return Fetched(response.partition_index, position, batches, aborted, self._config.check_crcs)
 
-    def _refused(self, each: PartitionData, address: Address) -> None:
-        error = admin_error(each.error_code, None, self._source.topic)
-        position = self.positions[each.partition_index]
-        if error.code == ErrorCode.OFFSET_OUT_OF_RANGE and each.log_start_offset > position:
-            self.statistics.skipped += each.log_start_offset - position
-            self.positions[each.partition_index] = self._handed_over[each.partition_index] = each.log_start_offset
+    def _refused(self, response: PartitionData, address: Address) -> None:
+        error = admin_error(response.error_code, None, self._source.topic)
+        position = self.positions[response.partition_index]
+        if error.code == ErrorCode.OFFSET_OUT_OF_RANGE and response.log_start_offset > position:
+            self.statistics.skipped += response.log_start_offset - position
+            self.positions[response.partition_index] = self._handed_over[response.partition_index] = (
+                response.log_start_offset
+            )
         elif error.code in _MOVED:
-            self._led[address] = [other for other in self._led.get(address, ()) if other != each.partition_index]
+            self._led[address] = [other for other in self._led.get(address, ()) if other != response.partition_index]
             self._follower.is_stale.set()
         else:
             self._fail(error)
@@ -240,9 +244,9 @@ class Fetcher:
                 await asyncio.sleep(for_s)
 
     def _hand_over(self, came: list[Fetched]) -> None:
-        for each in came:
-            self._received(each)
-            self._handed_over[each.partition] = each.batches[-1].next_offset
+        for fetched in came:
+            self._received(fetched)
+            self._handed_over[fetched.partition] = fetched.batches[-1].next_offset
         came.clear()
         self._look_for_end()
 
@@ -251,7 +255,7 @@ class Fetcher:
 
     def _look_for_end(self) -> None:
         until = self._until
-        if until is not None and all(offset >= until[each] for each, offset in self._handed_over.items()):
+        if until is not None and all(offset >= until[partition] for partition, offset in self._handed_over.items()):
             self.finished.set()
 
     def _fail(self, error: Exception) -> None:

@@ -216,7 +216,7 @@ class BatchQueues(Generic[B]):
         batch = queue.batches[0]
         if batch.attempts:
             return not queue.in_flight and now >= batch.retry_at_s
-        if queue.in_flight and (not queue.is_known or any(each.attempts > 1 for each in queue.in_flight)):
+        if queue.in_flight and (not queue.is_known or any(sent.attempts > 1 for sent in queue.in_flight)):
             return False
         return (
             batch.is_full

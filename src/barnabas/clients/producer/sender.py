@@ -164,7 +164,7 @@ class Sender(Generic[B]):
 
     async def close(self) -> None:
         """What is still under way is forgotten."""
-        tasks = [*self._tasks, *(each.task for each in self._leaders.values() if each.task is not None)]
+        tasks = [*self._tasks, *(leader.task for leader in self._leaders.values() if leader.task is not None)]
         for leader in self._leaders.values():
             if leader.timer is not None:
                 leader.timer.cancel()
@@ -369,16 +369,18 @@ class Sender(Generic[B]):
         if response.throttle_time_ms:
             self._throttled(leader, response.throttle_time_ms / 1000, now, waits=version >= _CLIENT_WAITS_SINCE)
         for topic in response.responses:
-            for each in topic.partition_responses:
-                batch = batches.pop(each.index, None)
+            for partition_response in topic.partition_responses:
+                batch = batches.pop(partition_response.index, None)
                 if batch is None:
                     continue
-                if each.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-                    batch.base_offset = each.base_offset
+                if partition_response.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+                    batch.base_offset = partition_response.base_offset
                     self._settle(batch, now)
                 else:
-                    partition = f"{self._source.topic}-{each.index}"
-                    self._refused(batch, admin_error(each.error_code, _told(each), partition), now)
+                    partition = f"{self._source.topic}-{partition_response.index}"
+                    self._refused(
+                        batch, admin_error(partition_response.error_code, _told(partition_response), partition), now
+                    )
         for batch in batches.values():
             missing = AdminError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer leaves it out", self._source.topic)
             self._refused(batch, missing, now)
@@ -461,7 +463,7 @@ class Sender(Generic[B]):
 
 def _told(response: PartitionProduceResponse) -> str | None:
     """The broker's own words; those about single records say more."""
-    for each in response.record_errors:
-        if each.batch_index_error_message:
-            return each.batch_index_error_message
+    for record_error in response.record_errors:
+        if record_error.batch_index_error_message:
+            return record_error.batch_index_error_message
     return response.error_message

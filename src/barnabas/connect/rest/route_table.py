@@ -30,7 +30,7 @@ ROUTES: tuple[Route, ...] = (
 def path_segments(raw_path: str) -> list[str]:
     """The parts of a path, decoded one by one, so that a name may have a slash in it. Raises ValueError."""
     trimmed = raw_path.removeprefix("/").removesuffix("/")
-    return [unquote(each, errors="strict") for each in trimmed.split("/")] if trimmed else []
+    return [unquote(segment, errors="strict") for segment in trimmed.split("/")] if trimmed else []
 
 
 def matching(segments: Sequence[str], routes: Sequence[Route] = ROUTES) -> Iterator[tuple[Route, dict[str, str]]]:

@@ -320,7 +320,10 @@ class TestFile:
         config = worker_config_of(LEAST | given)
         assert config.client_properties["ssl.truststore.password"] == "pässword"
         assert "pässword" not in repr(config.values)
-        assert "the environment has no variable" in problems_of({**given, "ssl.truststore.password": "${env:NO_SUCH_ONE}"})[0]
+        assert (
+            "the environment has no variable"
+            in problems_of({**given, "ssl.truststore.password": "${env:NO_SUCH_ONE}"})[0]
+        )
 
     def test_the_file_that_kafka_ships_is_enough(self) -> None:
         shipped = {

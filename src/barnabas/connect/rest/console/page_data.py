@@ -99,7 +99,7 @@ class PageData:
 
     def task(self, view: ConnectorView, number: int) -> TaskView:
         """Raises NotFound."""
-        found = next((each for each in view.tasks if each.number == number), None)
+        found = next((task for task in view.tasks if task.number == number), None)
         if found is None:
             raise NotFound(f"Connector {view.name} has no task {number}")
         return found
@@ -114,14 +114,14 @@ class PageData:
         self, infos: list[ConnectorInfo], statuses: Mapping[str, ConnectorStatus | None]
     ) -> Mapping[str, GroupLag]:
         lags = self._lags
-        groups = {each.name: group for each in infos if (group := group_of(each, statuses[each.name])) is not None}
+        groups = {info.name: group for info in infos if (group := group_of(info, statuses[info.name])) is not None}
         if lags is None or not groups:
             return {}
         return await self._known_lags.get(tuple(groups.items()), lambda: lags.lags(groups)) or {}
 
     def _view(self, info: ConnectorInfo, status: ConnectorStatus | None, lag: GroupLag | None) -> ConnectorView:
-        by_number = {each.id: each for each in status.tasks} if status is not None else {}
-        numbers = sorted(by_number.keys() | {each.task for each in info.tasks})
+        by_number = {task.id: task for task in status.tasks} if status is not None else {}
+        numbers = sorted(by_number.keys() | {task.task for task in info.tasks})
         tasks = []
         for number in numbers:
             known = by_number.get(number)
