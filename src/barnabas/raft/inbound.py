@@ -28,7 +28,7 @@ class RaftResponse(NamedTuple):
 
 
 class RequestFailed(NamedTuple):
-    """A request of this node that will get no answer: the connection broke, or the peer is too old for it.
+    """A request of this node that will receive no answer: the connection broke, or the peer is too old for it.
 
     ``is_refused``: the peer's machine refused the connection.
     """

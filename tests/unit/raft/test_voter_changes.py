@@ -261,7 +261,7 @@ def test_an_upgrade_moves_the_voters_from_the_settings_into_the_log() -> None:
 def test_an_upgrade_waits_for_what_every_voter_tells_of_itself() -> None:
     leader = of_settings(1)
     leader.control_records.replay_voters(0, VoterSet((*leader.control_records.last_voter_set, voter(2))))
-    with pytest.raises(QuorumNotUpgradable, match=r"The voters \[2\] have not told"):
+    with pytest.raises(QuorumNotUpgradable, match=r"The voters \[2\] have not reported"):
         leader.node.upgrade_kraft_version(1, 0, validate_only=True)
     leader.ask(1, update(leader, 2, high=0))
     with pytest.raises(QuorumNotUpgradable, match=r"The voters \[2\] can't work with it"):
