@@ -14,7 +14,7 @@ import struct
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,9 +23,9 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.produce_validation import validate_produced
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
-from barnabas.storage.cleaner_thread import start_cleaner
+from barnabas.storage.cleaner_thread import CleanerThread
 from barnabas.storage.file_pool import FilePool
-from barnabas.storage.log_cleaner import CleanerStats
+from barnabas.storage.log_cleaner import CleanerStats, LogCleaner
 from barnabas.storage.log_manager import LogManager
 from barnabas.storage.log_recovery import load_log
 from barnabas.storage.partition_log import PartitionLog
@@ -120,10 +120,16 @@ def measure_compaction(keys: int) -> None:
         result.append(stats)
         done.set()
 
+    def make_cleaner(pause: Callable[[int], None]) -> LogCleaner:
+        return LogCleaner(
+            manager.logs, manager.cleaner_offsets, checkpoint=manager.checkpoint_cleaner_offsets, pause=pause
+        )
+
     sent, latencies, peak = make_batch(1, 1000), [], 0
     quiet = sorted(append_latency(log, sent) for _ in range(2000))
     began = time.perf_counter()
-    thread = start_cleaner(manager, now_ms=lambda: NOW_MS, backoff_ms=10, on_cleaned=note)
+    thread = CleanerThread(make_cleaner, now_ms=lambda: NOW_MS, backoff_ms=10, on_cleaned=note)
+    thread.start()
     while not done.wait(0.001):
         latencies.append(append_latency(log, sent))
         peak = max(peak, resident_bytes())

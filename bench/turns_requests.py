@@ -40,6 +40,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from bench.turns_stage import BROKERS, Stage
 from tests.unit.controller.controller_harness import topic
+from tests.unit.controller.partitions_of_broker import partitions_on
 
 __all__ = [
     "Shape",
@@ -172,7 +173,7 @@ def isr_changes(stage: Stage, count: int) -> Any:
     image = stage.controller.state.image
     brokers = image.cluster.brokers
     changes = []
-    for place, (found, index, partition) in enumerate(image.topics.partitions_on(2)):
+    for place, (found, index, partition) in enumerate(partitions_on(image.topics, 2)):
         if partition.leader == 2 and not partition.is_reassigning:
             data = AlterPartitionRequestPartitionData(
                 partition_index=index,
@@ -188,7 +189,7 @@ def isr_changes(stage: Stage, count: int) -> Any:
 
 def assignments(stage: Stage, count: int) -> Any:
     named = []
-    for found, index, _ in stage.controller.state.image.topics.partitions_on(3):
+    for found, index, _ in partitions_on(stage.controller.state.image.topics, 3):
         partition = AssignReplicasToDirsRequestPartitionData(partition_index=index)
         named.append(AssignReplicasToDirsRequestTopicData(topic_id=found.id, partitions=[partition]))
         if len(named) == count:

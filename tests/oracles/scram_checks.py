@@ -13,12 +13,13 @@ import pytest
 
 from barnabas.common.scram_mechanism import ScramMechanism
 from barnabas.security.principal import Principal
-from barnabas.security.sasl.credential_store import NoCredentials, ScramCredential, TokenCredential
+from barnabas.security.sasl.credential_store import ScramCredential, TokenCredential
 from barnabas.security.sasl.sasl_client import ScramClient
 from barnabas.security.sasl.sasl_server import SaslFailure
 from barnabas.security.sasl.scram import FakeCredentials, ScramServer, credential_from_text, credential_to_text
 from barnabas.security.sasl.scram_messages import ClientFirst, ServerFirst, sasl_name, user_name
 from barnabas.security.scram_credentials import credential_of_password, salted_password_of
+from tests.unit.security.sasl.no_credentials import NoCredentials
 
 __all__ = ["SCRAM_CHECKS"]
 

@@ -20,6 +20,7 @@ from barnabas.protocol.records.partition_change_record import PartitionChangeRec
 from barnabas.protocol.records.register_broker_record import RegisterBrokerRecord
 from tests.oracles.archives import unpack
 from tests.oracles.test_metadata_image import DATA, LOG, committed_batches
+from tests.unit.controller.partitions_of_broker import partitions_on
 
 pytestmark = pytest.mark.oracle
 
@@ -42,7 +43,7 @@ def elections_at(state: ControllerState, batch: CommittedBatch) -> list[Any]:
     cause = next(r for r in batch.records if type(r) in CAUSES)
     existing = state.image.cluster.brokers.get(cause.broker_id)
     topics = state.image.topics
-    held = list(topics.partitions_on(cause.broker_id))
+    held = list(partitions_on(topics, cause.broker_id))
     in_sync = [found for found in held if cause.broker_id in found[2].isr]
     if isinstance(cause, RegisterBrokerRecord):
         if existing is None or existing.incarnation_id == cause.incarnation_id:
@@ -54,7 +55,7 @@ def elections_at(state: ControllerState, batch: CommittedBatch) -> list[Any]:
     if cause.fenced == 1 or cause.in_controlled_shutdown == 1:
         return [message for message, _ in election.broker_leaves(cause.broker_id, in_sync)]
     if cause.fenced == -1:
-        arrives = election.broker_arrives(cause.broker_id, topics.leaderless_partitions())
+        arrives = election.broker_arrives(cause.broker_id, topics.partitions_of(topics.index.leaderless()))
         return [message for message, _ in arrives]
     return []
 

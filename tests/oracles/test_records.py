@@ -12,13 +12,13 @@ from barnabas.protocol.record_serde import (
     decode_coordinator_record,
     decode_metadata_record,
     decode_versioned,
-    encode_coordinator_record,
     encode_metadata_record,
     encode_versioned,
 )
 from barnabas.protocol.schema import Message
 from tests.oracles.corpus import check_all, grouped
 from tests.oracles.messages import attach_unknown_tags, record_class, sorted_tags, unknown_tags_of
+from tests.unit.coordinator.record_bytes import encode_coordinator_record
 
 pytestmark = pytest.mark.oracle
 

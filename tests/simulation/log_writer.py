@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import random
 import sys
+from collections.abc import Callable
 
 from barnabas.common.topic_config import TopicConfig
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
-from barnabas.storage.cleaner_thread import start_cleaner
+from barnabas.storage.cleaner_thread import CleanerThread
+from barnabas.storage.log_cleaner import LogCleaner
 from barnabas.storage.log_manager import LogManager
 from barnabas.storage.partition_log import PartitionLog
 
@@ -49,7 +51,13 @@ def main() -> None:
     folder, seed = sys.argv[1], int(sys.argv[2])
     draw = random.Random(seed)
     manager, idempotent, compacted = open_logs(folder)
-    start_cleaner(manager, now_ms=lambda: NOW_MS, backoff_ms=5)
+
+    def make_cleaner(pause: Callable[[int], None]) -> LogCleaner:
+        return LogCleaner(
+            manager.logs, manager.cleaner_offsets, checkpoint=manager.checkpoint_cleaner_offsets, pause=pause
+        )
+
+    CleanerThread(make_cleaner, now_ms=lambda: NOW_MS, backoff_ms=5).start()
     known = idempotent.producers.producers.get(PRODUCER_ID)
     sequence = known.last_sequence + 1 if known is not None else 0
     print("ready", flush=True)

@@ -11,7 +11,6 @@ __all__ = [
     "SHARE_STATE_TOPIC",
     "TOPIC_NAME_LENGTH_MAX",
     "TRANSACTION_STATE_TOPIC",
-    "has_collision",
     "has_collision_characters",
     "topic_name_problem",
     "unified_topic_name",
@@ -57,7 +56,3 @@ def has_collision_characters(name: str) -> bool:
 
 def unified_topic_name(name: str) -> str:
     return name.replace(".", "_")
-
-
-def has_collision(left: str, right: str) -> bool:
-    return unified_topic_name(left) == unified_topic_name(right)

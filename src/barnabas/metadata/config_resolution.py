@@ -18,7 +18,7 @@ from barnabas.common.broker_config import BROKER_CONFIG_DEF, broker_config_key, 
 from barnabas.common.config_codes import ConfigSource
 from barnabas.common.config_def import READ_ONLY, ConfigException, ConfigType, ConfigValue, Setting, value_to_string
 from barnabas.common.group_config import CLIENT_METRICS_CONFIG_DEF, GROUP_CONFIG_DEF, group_synonym
-from barnabas.common.topic_config import TOPIC_CONFIG_DEF, TOPIC_SYNONYMS, TopicConfig
+from barnabas.common.topic_config import TOPIC_CONFIG_DEF, TOPIC_SYNONYMS
 
 __all__ = [
     "BrokerLevels",
@@ -32,7 +32,6 @@ __all__ = [
     "describe_group_configs",
     "describe_topic_configs",
     "effective_broker_values",
-    "effective_topic_config",
 ]
 
 
@@ -96,11 +95,6 @@ def effective_broker_values(levels: BrokerLevels) -> dict[str, ConfigValue]:
                 values.pop(synonym, None)
         values.update(overlay)
     return values
-
-
-def effective_topic_config(overrides: Mapping[str, str], levels: BrokerLevels = _NO_LEVELS) -> TopicConfig:
-    """The values that a topic with these overrides has on a broker with these levels."""
-    return topic_defaults(effective_broker_values(levels)).with_overrides(overrides)
 
 
 class TopicDescriber:

@@ -58,7 +58,6 @@ __all__ = [
     "iter_batches",
     "parse_records",
     "set_max_timestamp",
-    "stamp_in_place",
 ]
 
 BATCH_HEADER: Final = Struct(">qiibIhiqqqhii")
@@ -92,10 +91,9 @@ _FAR = 1 << 62  # Beyond it adding a delta may leave 64 bits, where Kafka wraps 
 
 _LENGTH = Struct(">i")
 _OFFSET = Struct(">q")
-_LEADER_EPOCH = Struct(">i")
 _CRC = Struct(">I")
 _ATTRIBUTES = Struct(">h")
-_LEADER_EPOCH_OFFSET, _CRC_OFFSET, _ATTRIBUTES_OFFSET, _MAX_TIMESTAMP_OFFSET = 12, 17, 21, 35
+_CRC_OFFSET, _ATTRIBUTES_OFFSET, _MAX_TIMESTAMP_OFFSET = 17, 21, 35
 
 _ZIGZAG: Final = tuple((value >> 1) ^ -(value & 1) for value in range(0x80))
 """The signed value of each one-byte varint."""
@@ -228,10 +226,6 @@ class BatchView:
         """When tombstones and markers of this batch may go (it then stands where the base timestamp was)."""
         return self._header[7] if self._header[5] & ATTRIBUTE_DELETE_HORIZON else None
 
-    @property
-    def has_producer_id(self) -> bool:
-        return self._header[9] > NO_PRODUCER_ID
-
     def ensure_valid(self) -> None:
         """Raise CorruptRecordError unless length, compression type and checksum are right."""
         end = self.position + self._header[1] + LOG_OVERHEAD
@@ -302,22 +296,6 @@ def iter_batches(buf: bytes | bytearray | memoryview, position: int = 0, end: in
         (length,) = unpack_length(buf, position + BATCH_LENGTH_OFFSET)
         if not _LEGACY_OVERHEAD <= length <= _LENGTH_MAX:
             raise _wrong_length(length)
-
-
-def stamp_in_place(
-    buf: bytearray | memoryview,
-    position: int,
-    base_offset: int,
-    leader_epoch: int,
-    *,
-    log_append_time_ms: int | None = None,
-) -> None:
-    """Give a batch its place in the log. Only a log append time touches what is under the checksum."""
-    _OFFSET.pack_into(buf, position, base_offset)
-    _LEADER_EPOCH.pack_into(buf, position + _LEADER_EPOCH_OFFSET, leader_epoch)
-    if log_append_time_ms is not None:
-        (attributes,) = _ATTRIBUTES.unpack_from(buf, position + _ATTRIBUTES_OFFSET)
-        set_max_timestamp(buf, position, attributes | ATTRIBUTE_LOG_APPEND_TIME, log_append_time_ms)
 
 
 def set_max_timestamp(buf: bytearray | memoryview, position: int, attributes: int, max_timestamp: int) -> None:

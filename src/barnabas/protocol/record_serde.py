@@ -35,7 +35,6 @@ __all__ = [
     "decode_coordinator_record",
     "decode_metadata_record",
     "decode_versioned",
-    "encode_coordinator_record",
     "encode_metadata_record",
     "encode_versioned",
     "metadata_record_class",
@@ -142,12 +141,6 @@ def metadata_record_class(type_id: int) -> type[Message]:
             raise UnknownMessageType(f"unknown metadata record type {type_id}")
         cls = _metadata_classes[type_id] = _record_class(name)
     return cls
-
-
-def encode_coordinator_record(key: Message, value: Message | None, version: int = 0) -> tuple[bytes, bytes | None]:
-    """Return key and value of a record of a coordinator's topic; ``version`` is the value's."""
-    key_bytes = _VERSION.pack(key.API_KEY) + key.encode(0)
-    return key_bytes, None if value is None else encode_versioned(value, version)
 
 
 def decode_coordinator_record(

@@ -359,22 +359,6 @@ class Message(Struct):
         self.write(version, chunks)
         return b"".join(chunks)
 
-    def encode_parts(self, version: int) -> list[bytes | memoryview]:
-        """Like ``encode`` in pieces, so that large record fields are not copied."""
-        chunks: list[bytes] = []
-        self.write(version, chunks)
-        parts: list[bytes | memoryview] = []
-        start = 0
-        for index, chunk in enumerate(chunks):
-            if len(chunk) >= 4096:
-                if start < index:
-                    parts.append(b"".join(chunks[start:index]))
-                parts.append(chunk)
-                start = index + 1
-        if start < len(chunks):
-            parts.append(b"".join(chunks[start:]))
-        return parts
-
     def to_json(self, version: int) -> dict[str, Any]:
         """Kafka's JSON form: camelCase names, base64 bytes, tagged defaults left out."""
         from barnabas.protocol.message_json import message_to_json

@@ -16,7 +16,6 @@ __all__ = [
     "read_uvarint",
     "read_varint",
     "read_varlong",
-    "size_of_uvarint",
     "size_of_varint",
     "write_uvarint",
     "write_varint",
@@ -111,11 +110,6 @@ def write_varlong(value: int) -> bytes:
 def zigzag(value: int) -> int:
     """Return the unsigned number that stands for a signed 64-bit one: 0, -1, 1, -2 become 0, 1, 2, 3."""
     return (value << 1 ^ value >> 63) & _MASK_64
-
-
-def size_of_uvarint(value: int) -> int:
-    """Return how many bytes ``write_uvarint`` needs."""
-    return ((value & _MASK_32).bit_length() + 6) // 7 or 1
 
 
 def size_of_varint(value: int) -> int:

@@ -43,11 +43,6 @@ class LeaderEpochs:
         self._starts.append(start_offset)
         return True
 
-    def epoch_at(self, offset: int) -> int | None:
-        """The epoch of the record at this offset."""
-        index = bisect_right(self._starts, offset) - 1
-        return self._epochs[index] if index >= 0 else None
-
     def end_offset_for_epoch(self, epoch: int, log_end_offset: int) -> OffsetAndEpoch | None:
         """The largest known epoch that is not above ``epoch``, and the offset where it ends.
 

@@ -11,16 +11,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from barnabas.storage.log_cleaner import (
-    DEDUPE_BUFFER_SIZE,
-    LOAD_FACTOR,
-    CleanerStats,
-    CleaningAborted,
-    LogCleaner,
-)
-from barnabas.storage.log_manager import LogManager
+from barnabas.storage.log_cleaner import CleanerStats, CleaningAborted, LogCleaner
 
-__all__ = ["CleanerThread", "Throttle", "start_cleaner"]
+__all__ = ["CleanerThread", "Throttle"]
 
 _log = logging.getLogger(__name__)
 
@@ -109,35 +102,3 @@ class CleanerThread:
                 self._on_cleaned(stats)
             else:
                 self._stopping.wait(self._backoff_ms / 1000)
-
-
-def start_cleaner(
-    manager: LogManager,
-    *,
-    now_ms: Callable[[], int],
-    backoff_ms: int = 15_000,
-    bytes_per_second: float = float("inf"),
-    dedupe_buffer_size: int = DEDUPE_BUFFER_SIZE,
-    load_factor: float = LOAD_FACTOR,
-    on_cleaned: Callable[[CleanerStats], None] = lambda stats: None,
-) -> CleanerThread:
-    """Start compacting the manager's logs; the options are those of ``log.cleaner.*``. Stop it before the manager.
-
-    ``on_cleaned`` is called in the cleaner's thread.
-    """
-    thread = CleanerThread(
-        lambda pause: LogCleaner(
-            manager.logs,
-            manager.cleaner_offsets,
-            checkpoint=manager.checkpoint_cleaner_offsets,
-            dedupe_buffer_size=dedupe_buffer_size,
-            load_factor=load_factor,
-            pause=pause,
-        ),
-        now_ms=now_ms,
-        backoff_ms=backoff_ms,
-        bytes_per_second=bytes_per_second,
-        on_cleaned=on_cleaned,
-    )
-    thread.start()
-    return thread

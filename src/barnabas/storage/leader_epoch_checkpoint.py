@@ -67,15 +67,6 @@ class LeaderEpochCheckpoint:
             return epoch, entries[0][1]
         return entries[above - 1][0], entries[above][1]
 
-    def epoch_for(self, offset: int) -> int | None:
-        """Return the epoch of the record at ``offset``, if it is known."""
-        epoch = None
-        for candidate, start_offset in self._entries:
-            if start_offset > offset:
-                break
-            epoch = candidate
-        return epoch
-
     def truncate_from_end(self, end_offset: int) -> None:
         """Remove epochs at or after the log's new end."""
         kept = [entry for entry in self._entries if entry[1] < end_offset]

@@ -27,7 +27,8 @@ from barnabas.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from barnabas.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
-from barnabas.protocol.record_batch import BatchView, increment_sequence, stamp_in_place
+from barnabas.protocol.record_batch import BatchView, increment_sequence
+from tests.unit.stamped_batch import stamped_batch
 
 __all__ = ["TOPIC", "Fault", "MemoryCluster"]
 
@@ -91,9 +92,7 @@ class MemoryCluster:
                 )
                 return ErrorCode.DUPLICATE_SEQUENCE_NUMBER if is_there else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
             self._sequences[partition][batch.producer_id] = increment_sequence(batch.base_sequence, batch.count)
-        stamped = bytearray(data)
-        stamp_in_place(stamped, 0, self.end(partition), 0)
-        self.logs[partition].append(bytes(stamped))
+        self.logs[partition].append(stamped_batch(data, self.end(partition)))
         return ErrorCode.NONE
 
     # --- answers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from barnabas.common.uuid import Uuid
 from barnabas.controller import partition_walk, quorum_controller
 from barnabas.controller.apis import elect_leaders, unregister_broker
+from barnabas.controller.partition_walk import PartitionOf
 from barnabas.metadata import persistent_map
+from barnabas.metadata.image.partition_index import PartitionKey
 from barnabas.metadata.image.partition_registration import PartitionRegistration
 from barnabas.metadata.image.topics import TopicsImage
 from barnabas.protocol.messages.create_topics import CreatableReplicaAssignment
@@ -263,13 +266,27 @@ def test_a_turn_takes_topic_by_topic(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_few_leaderless_partitions_are_found_without_a_walk_over_those_that_others_lead(
-    harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(partition_walk, "PARTITIONS_A_TURN", 250)
+    harness = ControllerHarness(broker_session_timeout_ms=SESSION_MS).activate()
+    for broker_id in (1, 2, 3):
+        harness.start_broker(broker_id)
+    with_follower = CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 3])
+    harness.create(topic("led-by-3", -1, -1, assignments=[with_follower]), alone("first", 1))
+    fall_silent(harness, 1)
+    in_turns(harness)
+    assert leaders(harness, "led-by-3") == [3]
+    assert len(harness.controller.committed_image.topics.imbalanced) == PARTITIONS + 1
+    looked_at: list[str] = []
+    partitions_of = TopicsImage.partitions_of
 
-    def walked(topics: TopicsImage) -> Any:
-        raise AssertionError("thousands of partitions may have another leader than the preferred one")
+    def watched(topics: TopicsImage, keys: Iterable[PartitionKey]) -> Iterator[PartitionOf]:
+        for found in partitions_of(topics, keys):
+            looked_at.append(found[0].name)
+            yield found
 
-    monkeypatch.setattr(TopicsImage, "imbalanced_partitions", walked)
+    monkeypatch.setattr(TopicsImage, "partitions_of", watched)
     harness.heartbeat(1)
     assert leaders(harness, "first") == [1] * PARTITIONS
+    assert looked_at == ["first"] * PARTITIONS

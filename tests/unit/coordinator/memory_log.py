@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import count
 
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.protocol.record_batch import iter_batches, stamp_in_place
+from barnabas.protocol.record_batch import iter_batches
+from tests.unit.stamped_batch import stamped_batch
 
 
 class MemoryLog:
@@ -18,12 +19,11 @@ class MemoryLog:
         self.high_watermark = 0
 
     def append(self, batch: bytes) -> int:
-        stamped = bytearray(batch)
         base_offset = self.log_end_offset
-        stamp_in_place(stamped, 0, base_offset, 0)
+        stamped = stamped_batch(batch, base_offset)
         (view,) = iter_batches(stamped)
         view.ensure_valid()
-        self.batches.append((base_offset, view.next_offset, bytes(stamped)))
+        self.batches.append((base_offset, view.next_offset, stamped))
         self.log_end_offset = view.next_offset
         return base_offset
 

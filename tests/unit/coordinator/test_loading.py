@@ -12,7 +12,6 @@ from barnabas.coordinator.group.offset_and_metadata import OffsetAndMetadata
 from barnabas.protocol.control_record import ControlRecordType, encode_control_record
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.record_batch_builder import RecordBatchBuilder
-from barnabas.protocol.record_serde import encode_coordinator_record
 from barnabas.protocol.records.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from barnabas.protocol.records.consumer_group_metadata_value import ConsumerGroupMetadataValue
 from barnabas.protocol.records.end_txn_marker import EndTxnMarker
@@ -22,6 +21,7 @@ from barnabas.protocol.records.legacy_offset_commit_key import LegacyOffsetCommi
 from barnabas.protocol.records.legacy_offset_commit_value import LegacyOffsetCommitValue
 from tests.unit.coordinator.group_driver import GROUP, SESSION_MS, GroupDriver, subscription
 from tests.unit.coordinator.memory_log import MemoryLog
+from tests.unit.coordinator.record_bytes import encode_coordinator_record
 
 PRODUCER, OTHER_PRODUCER = 7, 8
 

@@ -114,7 +114,7 @@ def test_a_snapshot_removes_what_it_does_not_name(log: Log) -> None:
     assert log.names() == ["b", "c"]
     delta, image, manifest = log.recorder.published[-1]
     assert manifest.is_snapshot
-    assert image.provenance.snapshot_name == "00000000000000000091-0000000003"
+    assert image.provenance == MetadataProvenance(90, 3, 7)
     assert delta.topics is not None
     assert [t.name for t in delta.topics.deleted.values()] == ["a"]
     assert [t.name for t in delta.topics.changed.values()] == ["c"]

@@ -36,7 +36,7 @@ def test_survives_encode_and_decode(cls: type[Message], seed: int) -> None:
     decoded, end = cls.read(memoryview(prefix + encoded + suffix), len(prefix), version)
     assert decoded == message
     assert end == len(prefix) + len(encoded)
-    assert decoded.encode(version) == encoded == b"".join(message.encode_parts(version))
+    assert decoded.encode(version) == encoded
 
 
 @pytest.mark.roundtrip

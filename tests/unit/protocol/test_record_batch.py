@@ -25,7 +25,6 @@ from barnabas.protocol.record_batch import (
     increment_sequence,
     iter_batches,
     set_max_timestamp,
-    stamp_in_place,
 )
 from barnabas.protocol.record_batch_builder import build_batch, encode_record, with_header
 from tests.unit.protocol.samples import mutated, random_records
@@ -94,7 +93,7 @@ def test_every_field_of_the_header_is_read() -> None:
     batch = BatchView(b"before" + data, 6)
     assert (batch.base_offset, batch.last_offset, batch.next_offset, batch.last_offset_delta) == (10, 14, 15, 4)
     assert (batch.leader_epoch, batch.magic, batch.attributes) == (7, 2, 0x70)
-    assert (batch.producer_id, batch.producer_epoch, batch.has_producer_id) == (1001, 4, True)
+    assert (batch.producer_id, batch.producer_epoch) == (1001, 4)
     assert (batch.base_sequence, batch.last_sequence) == (2**31 - 1, 3)
     assert (batch.base_timestamp, batch.max_timestamp, batch.delete_horizon_ms) == (NOW - 5, NOW, NOW - 5)
     assert batch.is_transactional
@@ -108,23 +107,6 @@ def test_log_append_time_is_the_time_of_every_record() -> None:
     batch = BatchView(build_batch(THREE, log_append_time_ms=NOW + 77))
     assert batch.timestamp_type is TimestampType.LOG_APPEND_TIME
     assert {record.timestamp for record in batch.records()} == {NOW + 77}
-
-
-def test_stamping_leaves_the_checksum_right() -> None:
-    data = bytearray(b"before" + build_batch(THREE))
-    stamp_in_place(data, 6, 2**40, 9)
-    batch = BatchView(data, 6)
-    batch.ensure_valid()
-    assert (batch.base_offset, batch.leader_epoch) == (2**40, 9)
-    assert [record.offset - 2**40 for record in batch.records()] == [0, 1, 2]
-
-
-def test_stamping_the_append_time_makes_the_checksum_anew() -> None:
-    data = bytearray(build_batch(THREE) + b"behind")
-    stamp_in_place(data, 0, 5, 9, log_append_time_ms=NOW + 5)
-    batch = BatchView(data)
-    batch.ensure_valid()
-    assert {record.timestamp for record in batch.records()} == {NOW + 5}
 
 
 def test_the_largest_timestamp_can_be_corrected() -> None:

@@ -25,7 +25,6 @@ from barnabas.protocol.record_serde import (
     CoordinatorKind,
     decode_coordinator_record,
     decode_metadata_record,
-    encode_coordinator_record,
     encode_metadata_record,
 )
 from barnabas.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
@@ -38,6 +37,7 @@ from barnabas.protocol.records.offset_commit_key import OffsetCommitKey
 from barnabas.protocol.records.offset_commit_value import OffsetCommitValue
 from barnabas.protocol.records.snapshot_header_record import SnapshotHeaderRecord
 from barnabas.protocol.records.topic_record import TopicRecord
+from tests.unit.coordinator.record_bytes import encode_coordinator_record
 
 FEATURE = FeatureLevelRecord(name="metadata.version", feature_level=30)
 FEATURE_BYTES = bytes.fromhex("010c00116d657461646174612e76657273696f6e001e00")

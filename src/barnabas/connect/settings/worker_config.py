@@ -123,17 +123,6 @@ class WorkerConfig(WorkerSettings):
             "cleanup.policy": "compact"
         }
 
-    def tls_values(self, prefix: str = "listeners.https.") -> dict[str, ConfigValue]:
-        """The ``ssl.*`` settings of REST listeners: those with the prefix, or, if there is none, those without."""
-        own = self.with_prefix(prefix)
-        return {
-            name: (WORKER_CONFIG_DEF[name].parse(own[name]) if name in own else WORKER_CONFIG_DEF[name].default)
-            if own
-            else self.value(name)
-            for name in WORKER_CONFIG_DEF
-            if name.startswith("ssl.")
-        }
-
     def advertised_url(self, host_name: str, bound_ports: Mapping[Listener, int] | None = None) -> str:
         """Where other workers reach this one, with a slash at the end.
 

@@ -26,8 +26,6 @@ __all__ = ["JoinGroup"]
 _MEMBER_ID_REQUIRED_SINCE = 4
 _SKIP_ASSIGNMENT_SINCE = 9
 
-Result = CoordinatorResult[JoinGroupResponse]
-
 
 class JoinGroup:
     """One JoinGroup request on its way through the decision.

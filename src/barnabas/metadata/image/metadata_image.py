@@ -62,11 +62,6 @@ class MetadataProvenance(NamedTuple):
     last_contained_log_time_ms: int = -1
     is_offset_batch_aligned: bool = True
 
-    @property
-    def snapshot_name(self) -> str:
-        """The name that a snapshot of this image has: its END offset and its epoch."""
-        return f"{self.last_contained_offset + 1:020d}-{self.last_contained_epoch:010d}"
-
 
 class MetadataImage:
     __slots__ = (

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from itertools import chain, islice
-from operator import itemgetter
 from typing import Any, ClassVar, Final
 
 from barnabas.common.errors import InvariantViolated
@@ -20,7 +19,7 @@ from barnabas.common.uuid import Uuid
 from barnabas.metadata.image.partition_index import PartitionIndex, PartitionKey, Transition
 from barnabas.metadata.image.partition_registration import PartitionRegistration
 from barnabas.metadata.image.record_writer import RecordWriter
-from barnabas.metadata.persistent_map import PersistentMap, in_order
+from barnabas.metadata.persistent_map import PersistentMap
 from barnabas.protocol.records.clear_elr_record import ClearElrRecord
 from barnabas.protocol.records.partition_change_record import PartitionChangeRecord
 from barnabas.protocol.records.partition_record import PartitionRecord
@@ -93,25 +92,6 @@ class TopicsImage:
     def partition(self, topic_id: Uuid, partition_id: int) -> PartitionRegistration | None:
         topic = self.by_id.get(topic_id)
         return None if topic is None else topic.partitions.get(partition_id)
-
-    def partitions_on(self, broker_id: int) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
-        """Each partition with a replica on the broker, in the order of ``in_order`` and then by number.
-
-        Or that names it among its eligible leaders: it may do so after the replica went elsewhere.
-        """
-        for topic_id in in_order(self.by_broker.get(broker_id, _NO_TOPICS)):
-            topic = self.by_id[topic_id]
-            for partition_id, partition in sorted(topic.partitions.items(), key=itemgetter(0)):
-                if broker_id in partition.replicas or broker_id in partition.elr:
-                    yield topic, partition_id, partition
-
-    def imbalanced_partitions(self) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
-        """The topics in the order of ``in_order``."""
-        return self.partitions_of(in_order(self.imbalanced))
-
-    def leaderless_partitions(self) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
-        """All of them, in order."""
-        return self.partitions_of(self.index.leaderless())
 
     def partitions_of(self, keys: Iterable[PartitionKey]) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
         """Those of the keys that exist in this image."""

@@ -79,10 +79,6 @@ class StandardAuthorizer(AclAuthorizer):
         self.denied_count = 0
         self._index = AclIndex()
 
-    @property
-    def request_count(self) -> int:
-        return self.allowed_count + self.denied_count
-
     # ---- settings and rules --------------------------------------------------------------------
 
     def configure(self, configs: Mapping[str, str]) -> None:

@@ -10,15 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from barnabas.common.scram_mechanism import SCRAM_ITERATIONS_MIN
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from barnabas.common.scram_mechanism import ScramMechanism
     from barnabas.security.principal import Principal
 
-__all__ = ["CredentialStore", "NoCredentials", "ScramCredential", "TokenCredential"]
+__all__ = ["CredentialStore", "ScramCredential", "TokenCredential"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +61,3 @@ class CredentialStore(Protocol):
         ...
 
     def delegation_token(self, token_id: str) -> TokenCredential | None: ...
-
-
-class NoCredentials:
-    """A store without users, for a node that does not follow the metadata log."""
-
-    disguise_key = b""
-
-    def usual_iterations(self, mechanism: ScramMechanism) -> int:
-        return SCRAM_ITERATIONS_MIN
-
-    def scram_credential(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
-        return None
-
-    def delegation_token(self, token_id: str) -> TokenCredential | None:
-        return None

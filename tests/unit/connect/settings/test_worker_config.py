@@ -206,12 +206,6 @@ class TestListeners:
         given = {"listeners": "https://localhost:1", "listeners.https.ssl.truststore.location": "trust.pem"}
         assert "https needs listeners.https.ssl.keystore.location" in problems_of(given)[0]
 
-    def test_tls_of_a_listener_is_all_its_own_or_all_the_workers(self) -> None:
-        shared = {"ssl_keystore_location": "a.pem", "ssl_keystore_password": "x", "listeners": "https://localhost:1"}
-        assert config_of(**shared).tls_values()["ssl.keystore.location"] == "a.pem"
-        own = config_of(**shared, **{"listeners.https.ssl.keystore.location": "b.pem"}).tls_values()
-        assert (own["ssl.keystore.location"], own["ssl.keystore.password"]) == ("b.pem", None)
-
     @pytest.mark.parametrize("name", ["listeners.https.ssl.keystor.location", "admin.listeners.https.group.id"])
     def test_a_misspelt_setting_of_https_is_refused(self, name: str) -> None:
         assert "there is no such setting" in problems_of({name: "x"})[0]

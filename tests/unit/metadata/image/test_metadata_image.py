@@ -157,7 +157,6 @@ def test_the_index_of_imbalanced_partitions_agrees_with_the_partitions(records: 
         if partition.leader != partition.replicas[0]
     ]
     assert sorted(topics.imbalanced) == sorted(slow)
-    assert [(topic.id, index) for topic, index, _ in topics.imbalanced_partitions()] == sorted(slow)
 
 
 @given(histories())
@@ -166,9 +165,6 @@ def test_the_broker_index_agrees_with_the_partitions(records: list[Any]) -> None
     for broker in (1, 2, 3):
         slow = sorted(t.id for t in topics.by_id.values() if broker in t.brokers())
         assert sorted(topics.by_broker.get(broker, ())) == slow
-        for topic, index, partition in topics.partitions_on(broker):
-            assert broker in (*partition.replicas, *partition.elr)
-            assert topic.partitions[index] is partition
 
 
 @given(histories())
@@ -180,7 +176,7 @@ def test_the_index_of_leaderless_partitions_agrees_with_the_partitions(records: 
         for partition_id, partition in topic.partitions.items()
         if partition.leader == NO_LEADER
     )
-    assert [(topic.id, partition_id) for topic, partition_id, _ in topics.leaderless_partitions()] == slow
+    assert list(topics.index.leaderless()) == slow
     for broker in (1, 2, 3):
         held = [key for key in slow if broker in topics.by_id[key[0]].partitions[key[1]].replicas]
         assert list(topics.index.leaderless_on(broker)) == held

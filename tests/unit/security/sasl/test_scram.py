@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from barnabas.common.scram_mechanism import ScramMechanism
 from barnabas.security.principal import Principal
 from barnabas.security.sasl import scram
-from barnabas.security.sasl.credential_store import NoCredentials, ScramCredential, TokenCredential
+from barnabas.security.sasl.credential_store import ScramCredential, TokenCredential
 from barnabas.security.sasl.sasl_client import ScramClient
 from barnabas.security.sasl.sasl_server import SaslFailure
 from barnabas.security.sasl.scram import FakeCredentials, ScramServer, new_nonce
 from barnabas.security.sasl.scram_messages import ClientFirst, ServerFirst
 from barnabas.security.scram_credentials import credential_of_password
+from tests.unit.security.sasl.no_credentials import NoCredentials
 
 SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
 OWNER = Principal("User", "owner")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.security.sasl.credential_store import NoCredentials
 from barnabas.server.listeners.security import listener_security
 from barnabas.server.settings.node_config import Given, InvalidSettings, NodeConfig, node_config_of
 from tests.peers.secure import TokenIssuer
+from tests.unit.security.sasl.no_credentials import NoCredentials
 
 PACKAGE = "org.apache.kafka.common.security"
 PLAIN_LINE = f'{PACKAGE}.plain.PlainLoginModule required user_alice="alice-secret";'
