@@ -127,6 +127,6 @@ def test_tables_break_no_name_when_they_are_piped(unpacked: Path, capsys: pytest
     directory = str(unpacked / "storage-a" / "controller-3000")
     assert access.main(["of", "User:alice", "--directory", directory, "--super-users", ""]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "What User:alice may do"
+    assert lines[0] == "Access of User:alice"
     assert any(line.startswith("Topic:pay* (prefix)") and "81nmSKGVT1m299Y5Hlzhgw" in line for line in lines)
     assert all(line == line.rstrip() for line in lines)

@@ -271,10 +271,10 @@ def test_a_warning_keeps_to_its_line(harness: ControllerHarness, caplog: pytest.
     assert r"\nFAKE" in caplog.text
 
 
-def test_thousands_of_doubts_are_a_few_lines(harness: ControllerHarness, caplog: pytest.LogCaptureFixture) -> None:
+def test_thousands_of_warnings_are_a_few_lines(harness: ControllerHarness, caplog: pytest.LogCaptureFixture) -> None:
     create(harness, *(ALICE._replace(host=f"host{number}") for number in range(50)))
     assert len(caplog.records) == 11
-    assert "40 more doubts" in caplog.text
+    assert "40 more warnings about the ACLs of this request" in caplog.text
 
 
 def test_more_than_ten_thousand_new_rules_fail_as_a_whole(harness: ControllerHarness) -> None:

@@ -381,7 +381,7 @@ def test_secrets_may_refer_to_a_provider_of_the_file(tmp_path: Path, caplog: pyt
     refusal = node.refusal_of(OWN, {name: f"${{file:{secrets}:wrong}}"})
     assert refusal
     assert "hunter2" not in refusal
-    assert f"there is no other in {secrets}" in node.refusal_of(OWN, {name: f"${{file:{secrets}:other}}"})
+    assert f"{secrets} has no key other" in node.refusal_of(OWN, {name: f"${{file:{secrets}:other}}"})
     location = "listener.name.ssl.ssl.keystore.location"
     shown = node.refusal_of(OWN, {location: f"${{file:{secrets}:wrong}}"})
     assert "hunter2" not in shown, "only secrets are resolved"
