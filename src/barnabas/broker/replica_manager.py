@@ -27,6 +27,7 @@ from barnabas.network.fair_scheduling import FairThreads
 from barnabas.network.stepped_responses import serve_others
 from barnabas.protocol.produce_validation import BatchLimits, WorkBudget, WorkBudgetExceeded
 from barnabas.storage.errors import StorageError
+from barnabas.storage.log_directories import DIRECTORIES_UNCHOSEN
 from barnabas.storage.produced_batch import AppendOrigin, ProducedBatch, read_produced_batch
 
 if TYPE_CHECKING:
@@ -210,8 +211,21 @@ class ReplicaManager:
             if existing is not None and existing.topic_id == topic_id:
                 partition.use_log(existing)
             else:
+                if not self._has_settled:
+                    self._note_unread_log(partition)
                 self.without_log.append(partition)
         return partition
+
+    def _note_unread_log(self, partition: Partition) -> None:
+        """Refuse a second log for a replica whose first one may be in a directory that could not be read at the start.
+
+        The metadata does not always name the directory: a broker may stop before the controller knows it. A new log
+        elsewhere would be empty, and both would be there when the directory can be read again.
+        """
+        directories = self.logs.directories
+        if directories.has_unread and self.directory_id_of(partition) in DIRECTORIES_UNCHOSEN:
+            directories.note_lost(partition.topic_partition, partition.topic_id)
+            self.directories.report_lost(partition.topic_partition, partition.topic_id)
 
     def _open_log(self, partition: Partition) -> PartitionLog:
         topic_partition = partition.topic_partition

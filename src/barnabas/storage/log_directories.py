@@ -15,11 +15,11 @@ from barnabas.storage.errors import StorageError
 from barnabas.storage.log_dir_failure import LogDirFailureChannel, is_disk_failure
 from barnabas.storage.log_directory import LogDirectory, LogDirectoryInUse
 
-__all__ = ["LogDirectories", "LogDirectoryOffline"]
+__all__ = ["DIRECTORIES_UNCHOSEN", "LogDirectories", "LogDirectoryOffline"]
 
 _log = logging.getLogger(__name__)
 
-_UNCHOSEN = (None, Uuid.from_int(0), Uuid.from_int(1))
+DIRECTORIES_UNCHOSEN = (None, Uuid.from_int(0), Uuid.from_int(1))
 """Directory ids of a replica without a directory: none, migrating, unassigned."""
 
 
@@ -41,6 +41,8 @@ class LogDirectories:
         self.preferred: dict[TopicPartition, LogDirectory] = {}
         """The directories requested for logs that do not exist yet."""
         self._lost: dict[TopicPartition, Uuid | None] = {}
+        self.has_unread = bool(offline)
+        """Whether a directory failed before its logs were listed, so that any log may be in it."""
 
     @property
     def online(self) -> list[LogDirectory]:
@@ -72,6 +74,7 @@ class LogDirectories:
     def begin_without(self, directory: LogDirectory, error: BaseException) -> None:
         _log.error("cannot use the log directory %s, the node starts without it: %s", directory.path, error)
         directory.failure = str(error)
+        self.has_unread = True
 
     def require_one(self) -> None:
         if not self.online:
@@ -90,7 +93,7 @@ class LogDirectories:
             self.failures.report(directory.path, error)
 
     def note_lost(self, topic_partition: TopicPartition, topic_id: Uuid | None) -> None:
-        """Note that the current log of the partition was in a failed directory."""
+        """Note that the current log of the partition was, or may have been, in a failed directory."""
         self._lost[topic_partition] = topic_id
 
     def forget(self, topic_partition: TopicPartition) -> None:
@@ -126,7 +129,7 @@ class LogDirectories:
         if len(online) == 1:
             return online
         preferred = self.preferred.get(topic_partition)
-        if preferred is None and directory_id not in _UNCHOSEN:
+        if preferred is None and directory_id not in DIRECTORIES_UNCHOSEN:
             preferred = next((directory for directory in online if directory.id == directory_id), None)
         if preferred is not None and preferred.is_online:
             return [preferred]
@@ -138,7 +141,7 @@ class LogDirectories:
     ) -> None:
         if topic_partition in self._lost and self._lost[topic_partition] in (None, topic_id):
             raise LogDirectoryOffline(f"the log directory of {topic_partition} is offline")
-        if directory_id in _UNCHOSEN or any(directory.id == directory_id for directory in self.online):
+        if directory_id in DIRECTORIES_UNCHOSEN or any(directory.id == directory_id for directory in self.online):
             return
         offline = [directory.path for directory in self.all if not directory.is_online]
         if offline:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +21,7 @@ from barnabas.common.topic_config import TopicConfig
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
+from barnabas.metadata.image.partition_registration import DIRECTORY_LOST
 from barnabas.metadata.publisher import LoaderManifest
 from barnabas.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -509,3 +511,54 @@ def test_a_lost_replica_is_not_copied(run: Run) -> None:
         assert world.fetchers.followed == [other]
 
     run(story)
+
+
+def test_a_replica_whose_directory_cannot_be_read_has_no_second_log_in_another_one(tmp_path: Path) -> None:
+    """Seed 88379254 of the simulator: the broker stopped before the controller knew the directory."""
+
+    async def begin() -> None:
+        world = World(tmp_path)
+        with suppress(ApiException):  # It has no replica yet; the directory is noted.
+            world.directories.move(ORDERS, world.path("two"))
+        world.create(UNASSIGNED)
+        world.append(3)
+        assert world.where() == "two"
+        await world.close()
+
+    async def go_on_without() -> None:
+        world = World(tmp_path)
+        world.create(UNASSIGNED)
+        assert world.where() == ""
+        partition = world.replicas.partitions[ORDERS]
+        assert world.replicas.is_offline(partition)
+        with pytest.raises(ApiException) as caught:
+            _ = partition.log
+        assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+        assert world.directories.assignments.next_request() == {(TOPIC, 0): DIRECTORY_LOST}, (
+            "another replica shall lead"
+        )
+        world.replicas.settle_strays()
+        other = Uuid.from_int(4711)
+        made = PartitionRecord(
+            partition_id=0, topic_id=other, replicas=[1], isr=[1], leader=1, leader_epoch=0, partition_epoch=0,
+            directories=[UNASSIGNED],
+        )  # fmt: skip
+        world.publish(TopicRecord(name="bills", topic_id=other), made)
+        assert world.replicas.partitions[TopicPartition("bills", 0)].log.log_end_offset == 0, "a new topic has a log"
+        await world.close()
+
+    async def go_on() -> None:
+        world = World(tmp_path)
+        world.create(DIRECTORY_LOST)
+        assert world.where() == "two"
+        assert world.replicas.partitions[ORDERS].log.log_end_offset == 3
+        assert world.directories.assignments.next_request() == {(TOPIC, 0): TWO}
+        await world.close()
+
+    asyncio.run(begin())
+    (tmp_path / "two").rename(tmp_path / "away")
+    (tmp_path / "two").write_text("a disk that cannot be read")
+    asyncio.run(go_on_without())
+    (tmp_path / "two").unlink()
+    (tmp_path / "away").rename(tmp_path / "two")
+    asyncio.run(go_on())
