@@ -93,13 +93,18 @@ class ControllerState:
             if ahead.last_offset >= first_offset:
                 ahead.last_offset += offset_change
 
-    def handle_commit_of_own(self, batches: Iterable[CommittedBatch]) -> None:
-        """Commit on the active controller, which decided and replayed the records."""
+    def handle_commit_of_own(self, batches: Iterable[CommittedBatch], first_unwritten: int) -> None:
+        """Commit on the active controller, which decided and replayed the records.
+
+        Decisions from the offset ``first_unwritten`` on are not in the log yet. Control records may have taken the
+        offsets at which they were expected, so these batches commit none of them.
+        """
         for batch in batches:
             self._remember_registrations(batch)
             provenance = MetadataProvenance(batch.last_offset, batch.epoch, batch.append_time_ms)
             done: list[_Ahead] = []
-            while self._ahead and self._ahead[0].last_offset <= batch.last_offset:
+            end = min(batch.last_offset + 1, first_unwritten)
+            while self._ahead and self._ahead[0].last_offset < end:
                 done.append(self._ahead.popleft())
             if done and done[-1].last_offset == batch.last_offset:
                 self.committed = done[-1].image.with_provenance(provenance)

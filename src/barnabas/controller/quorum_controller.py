@@ -156,7 +156,7 @@ class QuorumController:
         followed = list(batches)
         self.calls.replay(followed)
         if self.is_active:
-            self.state.handle_commit_of_own(followed)
+            self.state.handle_commit_of_own(followed, self._next_write_offset - self._untaken)
         else:
             self.state.handle_commit(followed)
 

@@ -141,6 +141,29 @@ def test_who_is_deposed_by_its_own_append_counts_right_when_it_leads_again(harne
     assert harness.controller.next_write_offset == harness.end_offset
 
 
+def test_a_decision_is_not_committed_by_control_records_at_the_offsets_where_it_was_expected(
+    harness: ControllerHarness,
+) -> None:
+    """Seed 505158758 of the simulator: it was answered, and not in the log yet."""
+    harness.start_broker(1)
+    before = harness.controller.committed_image
+    deferred = decided(harness, CreateTopicsRequest(topics=[topic("orders")]))
+    end = harness.end_offset
+    voters = CommittedBatch(
+        base_offset=end, last_offset=end + 9, epoch=harness.epoch, append_time_ms=harness.clock.ms, records=[]
+    )
+    harness.log.append(voters)
+    harness.controller.handle_commit([voters])
+    assert not deferred.is_complete
+    assert harness.controller.committed_image.topics is before.topics
+    harness.append()
+    assert not deferred.is_complete
+    harness.commit()
+    assert deferred.value.topics[0].error_code == 0
+    assert harness.controller.committed_image.topics.get("orders") is not None
+    assert harness.controller.next_write_offset == harness.end_offset
+
+
 def test_an_unexpected_error_is_answered_and_keeps_the_controller_active(harness: ControllerHarness) -> None:
     def decide() -> None:
         raise ZeroDivisionError
