@@ -6,6 +6,7 @@ is no such user. Ours goes on and fails at the proof (see ``barnabas.security.sa
 
 from __future__ import annotations
 
+import hashlib
 from base64 import b64encode
 from typing import Any
 
@@ -171,14 +172,18 @@ def _user_server(data: dict[str, Any]) -> ScramServer:
     first = data["clientFirst"]
     user = "weak" if "n=weak," in first else next((u for u in ("us=er", "us,er") if sasl_name(u) in first), "user")
     iterations = 100 if user == "weak" else 4096
-    zeros = bytes(mechanism.digest_size)
+    zeros = bytes(_digest_size(mechanism))
     return _server(mechanism, _Store(user, ScramCredential(b"salt", zeros, zeros, iterations)))
+
+
+def _digest_size(mechanism: ScramMechanism) -> int:
+    return hashlib.new(mechanism.digest).digest_size
 
 
 def _final(template: str, server: ScramServer, data: dict[str, Any]) -> bytes:
     """``@`` is the nonce that the server sent, or 33 zero bytes; ``#`` as many zero bytes as a proof has."""
     assert server.server_first is not None
-    size = ScramMechanism.from_name(data["mechanism"]).digest_size
+    size = _digest_size(ScramMechanism.from_name(data["mechanism"]))
     text = template.replace("r=@", f"r={server.server_first.nonce}")
     text = text.replace("p=@", f"p={b64encode(bytes(33)).decode()}")
     return text.replace("p=#", f"p={b64encode(bytes(size)).decode()}").encode()

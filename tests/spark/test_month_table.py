@@ -27,13 +27,12 @@ def flights(spark: SparkSession, *rows: tuple[int, datetime]) -> DataFrame:
 
 def test_a_month_that_is_not_there_reads_as_empty(spark: SparkSession, table: MonthTable) -> None:
     assertDataFrameEqual(table.read(spark, ["2013-07"]), spark.createDataFrame([], FLIGHTS))
-    assert table.row_count() == 0
 
 
 def test_what_was_put_in_is_read_back_month_by_month(spark: SparkSession, table: MonthTable) -> None:
     table.replace(flights(spark, (1, JULY), (2, AUGUST), (3, AUGUST)), months=2, order=["row"])
     assertDataFrameEqual(table.read(spark, ["2013-08", "2013-09"]), flights(spark, (2, AUGUST), (3, AUGUST)))
-    assert table.row_count() == 3
+    assert table.read(spark, ["2013-07", "2013-08"]).count() == 3
 
 
 def test_replacing_a_month_leaves_the_others_untouched(spark: SparkSession, table: MonthTable) -> None:

@@ -29,10 +29,6 @@ class ScramMechanism(IntEnum):
         """The hash function's name in ``hashlib``."""
         return _DIGESTS[self]
 
-    @property
-    def digest_size(self) -> int:
-        return 64 if self is ScramMechanism.SCRAM_SHA_512 else 32
-
     @classmethod
     def from_name(cls, name: str) -> ScramMechanism:
         """``UNKNOWN`` for a name that is not one of a SCRAM mechanism."""

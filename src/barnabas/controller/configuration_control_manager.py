@@ -9,8 +9,9 @@ An unchanged value writes no record, except on brokers, where it makes them relo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.controller import decision_steps
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["ConfigurationControlManager"]
 
 _MIN_ISR = "min.insync.replicas"
+_T = TypeVar("_T")
 
 
 class ConfigurationControlManager:
@@ -88,19 +90,8 @@ class ConfigurationControlManager:
         is_forwarded: bool = True,
     ) -> Steps[ControllerResult[dict[ConfigResource, ApiError]]]:
         """``is_forwarded``: a broker has checked what concerns itself."""
-        records: list[ApiMessageAndVersion] = []
-        results: dict[ConfigResource, ApiError] = {}
-        pace = Pace(decision_steps.RESOURCES_A_STEP)
-        for resource, operations in changes.items():
-            if pace.is_reached():
-                yield
-            try:
-                records.extend(self._alter_incrementally(resource, operations, is_forwarded=is_forwarded))
-                results[resource] = ApiError.NONE
-            except ApiException as error:
-                results[resource] = ApiError.of(error)
-        result = ControllerResult(records, results)
-        return result.without_records() if validate_only else result
+        alter = partial(self._alter_incrementally, is_forwarded=is_forwarded)
+        return _alter_in_steps(changes, alter, validate_only=validate_only)
 
     def legacy_alter_configs(
         self,
@@ -110,19 +101,8 @@ class ConfigurationControlManager:
         is_forwarded: bool = True,
     ) -> Steps[ControllerResult[dict[ConfigResource, ApiError]]]:
         """Replace all configs of each resource: unnamed ones are removed, unless ``legacy_alter_merges``."""
-        records: list[ApiMessageAndVersion] = []
-        results: dict[ConfigResource, ApiError] = {}
-        pace = Pace(decision_steps.RESOURCES_A_STEP)
-        for resource, wanted in replacements.items():
-            if pace.is_reached():
-                yield
-            try:
-                records.extend(self._replace(resource, wanted, is_forwarded=is_forwarded))
-                results[resource] = ApiError.NONE
-            except ApiException as error:
-                results[resource] = ApiError.of(error)
-        result = ControllerResult(records, results)
-        return result.without_records() if validate_only else result
+        replace = partial(self._replace, is_forwarded=is_forwarded)
+        return _alter_in_steps(replacements, replace, validate_only=validate_only)
 
     def _alter_incrementally(
         self, resource: ConfigResource, operations: Sequence[ConfigOperation], *, is_forwarded: bool
@@ -226,6 +206,28 @@ class ConfigurationControlManager:
         if resource.type == ConfigResourceType.TOPIC:
             return [ApiMessageAndVersion(ClearElrRecord(topic_name=resource.name), 0)]
         return []
+
+
+def _alter_in_steps(
+    wanted: Mapping[ConfigResource, _T],
+    alter: Callable[[ConfigResource, _T], list[ApiMessageAndVersion]],
+    *,
+    validate_only: bool,
+) -> Steps[ControllerResult[dict[ConfigResource, ApiError]]]:
+    """Alter each resource by itself: the error of one does not keep the others from being altered."""
+    records: list[ApiMessageAndVersion] = []
+    results: dict[ConfigResource, ApiError] = {}
+    pace = Pace(decision_steps.RESOURCES_A_STEP)
+    for resource, change in wanted.items():
+        if pace.is_reached():
+            yield
+        try:
+            records.extend(alter(resource, change))
+            results[resource] = ApiError.NONE
+        except ApiException as error:
+            results[resource] = ApiError.of(error)
+    result = ControllerResult(records, results)
+    return result.without_records() if validate_only else result
 
 
 def _check_type(resource: ConfigResource) -> None:

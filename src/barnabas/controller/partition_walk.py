@@ -15,7 +15,7 @@ from barnabas.metadata.image.partition_index import PartitionKey
 from barnabas.metadata.image.partition_registration import PartitionRegistration
 from barnabas.metadata.image.topics import TopicImage
 
-__all__ = ["LOOKS_A_TURN", "PARTITIONS_A_TURN", "PartitionOf", "PartitionWalk", "key_of"]
+__all__ = ["LOOKS_A_TURN", "PARTITIONS_A_TURN", "PartitionOf", "PartitionWalk"]
 
 PARTITIONS_A_TURN: Final = 100
 """Some 10 ms with 200,000 partitions: deciding and replaying a change of one takes up to 100 microseconds then."""
@@ -50,7 +50,3 @@ class PartitionWalk:
         keys = self._keys
         while (key := next(keys, None)) is not None:
             yield key
-
-
-def key_of(found: PartitionOf) -> PartitionKey:
-    return found[0].id, found[1]

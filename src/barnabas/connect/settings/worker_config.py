@@ -116,13 +116,6 @@ class WorkerConfig(WorkerSettings):
         own = {name: text for name, text in self.with_prefix("admin.").items() if not name.startswith("listeners")}
         return self.client_properties | own
 
-    def topic_settings(self, store: str) -> dict[str, str]:
-        """What else ``config``, ``offset`` or ``status`` says of its topic. It is always compacted."""
-        given = self.with_prefix(f"{store}.storage.")
-        return {name: text for name, text in given.items() if name not in _FIXED_TOPIC_SETTINGS} | {
-            "cleanup.policy": "compact"
-        }
-
     def advertised_url(self, host_name: str, bound_ports: Mapping[Listener, int] | None = None) -> str:
         """Where other workers reach this one, with a slash at the end.
 

@@ -57,12 +57,6 @@ class MonthTable:
             self._publish(written, self.path / folder.name / self._file_name)
         shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def row_count(self) -> int:
-        """Read from the files' footers alone."""
-        import pyarrow.parquet as parquet
-
-        return sum(parquet.read_metadata(file).num_rows for file in self.path.glob(f"{_PARTITION}=*/{self._file_name}"))
-
     def _month_file(self, month: str) -> Path:
         return self.path / f"{_PARTITION}={month}" / self._file_name
 

@@ -16,10 +16,6 @@ class Turn:
         self._outside = outside
         self._queue: deque[object] = deque()
 
-    @property
-    def is_taken(self) -> bool:
-        return bool(self._queue)
-
     async def __aenter__(self) -> None:
         ticket = object()
         self._queue.append(ticket)
