@@ -99,7 +99,7 @@ class _Right:
         sides = self._rules.before, self._rules.after
         key = (
             tuple(side.is_super(asked) for side in sides),
-            frozenset((_of_nobody(each), *(each in side.rules.bindings for side in sides)) for each in own),
+            frozenset((_of_nobody(rule), *(rule in side.rules.bindings for side in sides)) for rule in own),
         )
         known = self._outcomes.get(key)
         if known is None:

@@ -30,7 +30,7 @@ class Bucket(NamedTuple):
     """Those of the classes that are looked at one by one."""
 
     def kept(self) -> Iterator[NameClass]:
-        return (each for each in self.classes if each not in self.gone)
+        return (name_class for name_class in self.classes if name_class not in self.gone)
 
     def first(self) -> NameClass | None:
         return next(self.kept(), None)
@@ -43,13 +43,13 @@ class ClassBuckets:
     def __init__(self, classes: Iterable[NameClass], alike: Callable[[NameClass], Hashable]) -> None:
         self._buckets: dict[Hashable, list[NameClass]] = {}
         self._key_of: dict[NameClass, Hashable] = {}
-        for each in classes:
-            key = self._key_of[each] = alike(each)
-            self._buckets.setdefault(key, []).append(each)
+        for name_class in classes:
+            key = self._key_of[name_class] = alike(name_class)
+            self._buckets.setdefault(key, []).append(name_class)
         for bucket in self._buckets.values():
             bucket.sort()
-        self._by_example = sorted(self._key_of, key=lambda each: each.example)
-        self._examples = [each.example for each in self._by_example]
+        self._by_example = sorted(self._key_of, key=lambda name_class: name_class.example)
+        self._examples = [name_class.example for name_class in self._by_example]
 
     def matched_by(self, patterns: Iterable[Pattern]) -> set[NameClass]:
         """The classes whose examples match one of the patterns: all that lie within it, and some that it divides."""
@@ -64,8 +64,8 @@ class ClassBuckets:
 
     def without(self, gone: Iterable[NameClass]) -> Iterator[Bucket]:
         by_key: dict[Hashable, set[NameClass]] = {}
-        for each in gone:
-            by_key.setdefault(self._key_of[each], set()).add(each)
+        for name_class in gone:
+            by_key.setdefault(self._key_of[name_class], set()).add(name_class)
         for key, classes in self._buckets.items():
             yield Bucket(classes, frozenset(by_key.get(key, ())))
 

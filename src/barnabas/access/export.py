@@ -60,7 +60,7 @@ def _scope(state: ClusterState, acls: list[AclBinding]) -> dict[str, object]:
         scope["users"] = ["*"]
     if state.quotas:
         kinds = dict.fromkeys(tuple(kind for kind, _ in entity) for entity in sorted(state.quotas, key=repr))
-        scope["quotas"] = [dict.fromkeys(each, "*") for each in kinds]
+        scope["quotas"] = [dict.fromkeys(entity_types, "*") for entity_types in kinds]
     return scope
 
 

@@ -195,8 +195,8 @@ def _name(access: Access) -> str:
     return access.name
 
 
-def _is_same_pattern(one: Access, two: Access) -> bool:
-    return (one.name, one.pattern_type) == (two.name, two.pattern_type)
+def _is_same_pattern(first: Access, second: Access) -> bool:
+    return (first.name, first.pattern_type) == (second.name, second.pattern_type)
 
 
 def _broad_first(access: Access) -> tuple[int, bool, str, bool, str]:

@@ -381,7 +381,7 @@ def _is_same_setting(told: str | None, given: str | None) -> bool:
             return form(told) == form(given)
         except ValueError:
             continue
-    return [each.strip() for each in told.split(",")] == [each.strip() for each in given.split(",")]
+    return [item.strip() for item in told.split(",")] == [item.strip() for item in given.split(",")]
 
 
 def _truth(text: str) -> str:

@@ -63,8 +63,8 @@ class Side:
 class RulesBeforeAndAfter:
     """By resource type and principal; rules with codes that we don't know decide nothing, and are in no group."""
 
-    def __init__(self, one: AccessRules | Side, other: AccessRules | Side) -> None:
-        self.before, self.after = Side.of(one), Side.of(other)
+    def __init__(self, rules_before: AccessRules | Side, rules_after: AccessRules | Side) -> None:
+        self.before, self.after = Side.of(rules_before), Side.of(rules_after)
         before, after = self.before.rules, self.after.rules
         changed, everything = before.bindings ^ after.bindings, before.bindings | after.bindings
         self.special = before.super_users | after.super_users

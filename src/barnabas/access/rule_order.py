@@ -49,9 +49,9 @@ class RuleOrder(NamedTuple):
     """Where no order keeps what stays allowed open all the time: between two rules some of it is closed."""
 
 
-def order_rules(one: AccessRules | Side, other: AccessRules | Side) -> RuleOrder:
-    """``one`` is before, ``other`` after the change; both have the same super users and the same default."""
-    sides = Side.of(one), Side.of(other)
+def order_rules(rules_before: AccessRules | Side, rules_after: AccessRules | Side) -> RuleOrder:
+    """Both sides have the same super users and the same default."""
+    sides = Side.of(rules_before), Side.of(rules_after)
     before, after = sides[0].rules, sides[1].rules
     added, removed = after.bindings - before.bindings, before.bindings - after.bindings
     if not before.allow_everyone:
