@@ -42,9 +42,9 @@ class KnownSecrets:
 
     def add(self, given: list[str]) -> None:
         known = {*self._texts}
-        for each in (form for text in given for form in (text, text.strip())):
-            if len(each) >= _LENGTH_MIN:
-                known |= {each, json.dumps(each)[1:-1]}
+        for secret in (form for text in given for form in (text, text.strip())):
+            if len(secret) >= _LENGTH_MIN:
+                known |= {secret, json.dumps(secret)[1:-1]}
         self._texts = tuple(sorted(known, key=len, reverse=True))  # One may be a part of another.
 
     def hide(self, text: str) -> str:

@@ -102,18 +102,18 @@ def _write(value: Any, write: Any) -> None:
         write(_java_double(value))
     elif isinstance(value, list | tuple):
         write("[")
-        for index, each in enumerate(value):
+        for index, item in enumerate(value):
             if index:
                 write(",")
-            _write(each, write)
+            _write(item, write)
         write("]")
     elif isinstance(value, dict):
         write("{")
-        for index, (name, each) in enumerate(value.items()):
+        for index, (name, item) in enumerate(value.items()):
             if not isinstance(name, str):
                 raise UnwritableJson(f"{name!r} is not a string, as a name in JSON must be")
             write(("," if index else "") + _quoted(name) + ":")
-            _write(each, write)
+            _write(item, write)
         write("}")
     else:
         raise UnwritableJson(f"{type(value).__name__} has no form in JSON")

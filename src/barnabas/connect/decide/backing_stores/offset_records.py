@@ -87,7 +87,7 @@ def canonical_partition(partition: SourcePartition) -> bytes:
 def _sorted(value: JsonValue) -> JsonValue:
     if isinstance(value, dict):
         return {name: _sorted(value[name]) for name in sorted(value)}
-    return [_sorted(each) for each in value] if isinstance(value, list) else value
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def parse_offset_key(key: bytes | None) -> OffsetKey:

@@ -124,8 +124,8 @@ class MergedOffsets:
         return self.worker.offset(connector, partition) if found is None else found
 
     def offsets(self, connector: str) -> list[PartitionOffset]:
-        merged = {canonical_partition(each.partition): each for each in self.worker.offsets(connector)}
-        merged |= {canonical_partition(each.partition): each for each in self.dedicated.offsets(connector)}
+        merged = {canonical_partition(offset.partition): offset for offset in self.worker.offsets(connector)}
+        merged |= {canonical_partition(offset.partition): offset for offset in self.dedicated.offsets(connector)}
         return list(merged.values())
 
 

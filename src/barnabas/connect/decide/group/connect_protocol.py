@@ -130,8 +130,10 @@ class Assignment:
         """What the member has after a cooperative round (KIP-415): the new work, then what it keeps."""
         given = frozenset(next_.connectors), frozenset(next_.tasks)
         gone = frozenset(next_.revoked_connectors), frozenset(next_.revoked_tasks)
-        kept_connectors = (each for each in self.connectors if each not in gone[0] and each not in given[0])
-        kept_tasks = (each for each in self.tasks if each not in gone[1] and each not in given[1])
+        kept_connectors = (
+            connector for connector in self.connectors if connector not in gone[0] and connector not in given[0]
+        )
+        kept_tasks = (task for task in self.tasks if task not in gone[1] and task not in given[1])
         return replace(
             next_,
             connectors=(*next_.connectors, *kept_connectors),
@@ -211,9 +213,9 @@ def _work(connectors: Iterable[str], tasks: Iterable[ConnectorTaskId]) -> bytes:
     for task in tasks:
         numbers.setdefault(task.connector, []).append(task.task)
     parts = [_INT32.pack(len(numbers))]
-    for connector, each in numbers.items():
+    for connector, connector_numbers in numbers.items():
         parts.append(_string(connector))
-        parts.append(Struct(f">i{len(each)}i").pack(len(each), *each))
+        parts.append(Struct(f">i{len(connector_numbers)}i").pack(len(connector_numbers), *connector_numbers))
     return b"".join(parts)
 
 

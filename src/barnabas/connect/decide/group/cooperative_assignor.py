@@ -131,7 +131,7 @@ class CooperativeAssignor:
         if not candidates:
             return lost
         for kind in (True, False):
-            for index, item in enumerate(sorted(each for each in lost if is_connector(each) is kind)):
+            for index, item in enumerate(sorted(unit for unit in lost if is_connector(unit) is kind)):
                 candidates[index % len(candidates)].add(item)
         return frozenset()
 

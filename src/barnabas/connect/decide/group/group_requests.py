@@ -122,7 +122,9 @@ def sync_group(
         member_id=member_id,
         protocol_type=PROTOCOL_TYPE,
         protocol_name=protocol_name,
-        assignments=[SyncGroupRequestAssignment(member_id=member, assignment=each) for member, each in assignments],
+        assignments=[
+            SyncGroupRequestAssignment(member_id=member, assignment=assignment) for member, assignment in assignments
+        ],
     )
     timeout_ms = settings.rebalance_timeout_ms + _WAIT_BEYOND_REBALANCE_MS
     return GroupRequest(request_id, ApiKey.SYNC_GROUP, ConnectionPurpose.GROUP, to, lambda _: request, timeout_ms)

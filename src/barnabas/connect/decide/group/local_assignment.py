@@ -33,8 +33,10 @@ class LocalAssignment:
             gone_connectors, gone_tasks = assignment.revoked_connectors, assignment.revoked_tasks
         else:
             self.allocation = assignment
-            gone_connectors = tuple(each for each in before.connectors if each not in assignment.connectors)
-            gone_tasks = tuple(each for each in before.tasks if each not in assignment.tasks)
+            gone_connectors = tuple(
+                connector for connector in before.connectors if connector not in assignment.connectors
+            )
+            gone_tasks = tuple(task for task in before.tasks if task not in assignment.tasks)
         if not gone_connectors and not gone_tasks:
             return False
         self._announced -= {*gone_connectors, *gone_tasks}
@@ -44,8 +46,8 @@ class LocalAssignment:
     def announce(self) -> tuple[Assignment, tuple[str, ...], tuple[ConnectorTaskId, ...]]:
         """The worker hears now of all that it has: the assignment, and which connectors and tasks of it are new."""
         allocation = self.allocation or Assignment()
-        connectors = tuple(each for each in allocation.connectors if each not in self._announced)
-        tasks = tuple(each for each in allocation.tasks if each not in self._announced)
+        connectors = tuple(connector for connector in allocation.connectors if connector not in self._announced)
+        tasks = tuple(task for task in allocation.tasks if task not in self._announced)
         self._announced = frozenset((*allocation.connectors, *allocation.tasks))
         return allocation, connectors, tasks
 

@@ -49,15 +49,15 @@ class WorkerLoad:
         self.of_kind(connectors=is_connector(item)).append(item)
 
     def remove(self, gone: Collection[ConnectorTaskId]) -> None:
-        self.connectors = [each for each in self.connectors if each not in gone]
-        self.tasks = [each for each in self.tasks if each not in gone]
+        self.connectors = [connector for connector in self.connectors if connector not in gone]
+        self.tasks = [task for task in self.tasks if task not in gone]
 
 
 def fill(loads: Sequence[WorkerLoad], items: Iterable[ConnectorTaskId]) -> None:
     """Give each item to whom has the least of its kind; among equals to whom had less before, then by their ids."""
     for kind in (True, False):
         in_turn = sorted(loads, key=lambda load: (len(load.of_kind(connectors=kind)), load.member_id))
-        for item in sorted(each for each in items if is_connector(each) is kind):
+        for item in sorted(unit for unit in items if is_connector(unit) is kind):
             min(in_turn, key=lambda load: len(load.of_kind(connectors=kind))).add(item)
 
 

@@ -103,7 +103,7 @@ class ConnectorRequests:
 
     async def _require_valid(self, config: ConfigMap) -> None:
         infos = await self.validate(config)
-        errors = [error for each in infos.configs for error in each.value.errors]
+        errors = [error for info in infos.configs for error in info.value.errors]
         if infos.error_count:
             raise BadRequest(
                 f"Connector configuration is invalid and contains the following {infos.error_count} error(s):\n"

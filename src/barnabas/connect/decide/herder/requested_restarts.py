@@ -127,9 +127,9 @@ def _planned(before: ConnectorStatus, plan: list[Unit]) -> ConnectorStatus:
     if before.name in plan:
         connector = ConnectorState(TaskState.RESTARTING.value, connector.worker_id, connector.version, connector.trace)
     tasks = [
-        TaskStatus(each.id, TaskState.RESTARTING.value, each.worker_id, each.version, each.trace)
-        if ConnectorTaskId(before.name, each.id) in plan
-        else each
-        for each in before.tasks
+        TaskStatus(task.id, TaskState.RESTARTING.value, task.worker_id, task.version, task.trace)
+        if ConnectorTaskId(before.name, task.id) in plan
+        else task
+        for task in before.tasks
     ]
     return ConnectorStatus(before.name, connector, tasks, before.type)

@@ -120,7 +120,7 @@ class Statuses:
         status = statuses.connector(name)
         if status is None or self._is_gone(name):
             raise NotFound(f"No status found for connector {name}")
-        tasks = [_task_status(task, each) for task, each in statuses.tasks(name).items()]
+        tasks = [_task_status(task, status) for task, status in statuses.tasks(name).items()]
         return ConnectorStatus(name, _connector_state(status), tasks, self._context.connector_type(name))
 
     def task_status(self, task: ConnectorTaskId) -> TaskStatus:

@@ -56,7 +56,7 @@ class TaskReconfiguration:
     async def write(self, connector: str, configs: Sequence[ConfigMap]) -> None:
         """As leader, which the caller has made sure of: a whole set of tasks, read back, then its commit."""
         if configs:
-            tasks = (task_record(ConnectorTaskId(connector, number), each) for number, each in enumerate(configs))
+            tasks = (task_record(ConnectorTaskId(connector, number), config) for number, config in enumerate(configs))
             await self._context.write_configs(*tasks)
         await self._context.write_configs(task_commit_record(connector, len(configs)))
 
@@ -109,7 +109,7 @@ class TaskReconfiguration:
     def _has_changed(self, config: ClusterConfig, connector: str, configs: Sequence[ConfigMap]) -> bool:
         if config.applied_config(connector) != config.connector_config(connector):
             return True
-        return [dict(each) for each in configs] != [
+        return [dict(config) for config in configs] != [
             dict(config.task_config(task) or {}) for task in config.tasks(connector)
         ]
 

@@ -92,7 +92,7 @@ def _drop_zeros(parts: list[_Part]) -> None:
 
 
 def _padded(parts: list[_Part], other: list[_Part], length: int) -> list[_Part]:
-    missing = [(_NUMBER, 0, "") if each[0] == _NUMBER else (_RELEASE, 0, "") for each in other[len(parts) : length]]
+    missing = [(_NUMBER, 0, "") if part[0] == _NUMBER else (_RELEASE, 0, "") for part in other[len(parts) : length]]
     return parts + missing
 
 
@@ -124,7 +124,7 @@ class VersionRange:
     def __contains__(self, version: str | None) -> bool:
         if not self.intervals:
             return True
-        return version is not None and any(PluginVersion(version) in each for each in self.intervals)
+        return version is not None and any(PluginVersion(version) in interval for interval in self.intervals)
 
     def __str__(self) -> str:
         return ",".join(map(str, self.intervals))

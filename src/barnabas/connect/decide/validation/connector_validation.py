@@ -174,10 +174,10 @@ class _Run:
         infos += [
             ConfigInfo(key_info(key), self._value_info(key, states[key.name])) for key in keys if not key.internal
         ]
-        count = sum(len(each.value.errors) for each in infos)
+        count = sum(len(info.value.errors) for info in infos)
         beside = list(self._client_infos(plugin)) + list(self._converter_infos(states))
-        count += sum(bool(each.value.errors) for each in beside)
-        own_groups = [each.definition.group for each in beside if each.definition is not None and each.definition.group]
+        count += sum(bool(info.value.errors) for info in beside)
+        own_groups = [info.definition.group for info in beside if info.definition is not None and info.definition.group]
         return ConfigInfos(shown_class, count, list(dict.fromkeys(keys.groups + own_groups)), infos + beside)
 
     # --- the definition ---
@@ -283,7 +283,7 @@ class _Run:
             raise ConnectError(f"{plugin.name} failed to validate: {type(error).__name__}: {error}") from error
         for name, errors in found.items():
             state = states.get(name) or extra.setdefault(name, SettingState(name, config.get(name)))
-            state.errors += [str(each) for each in errors]
+            state.errors += [str(error) for error in errors]
 
     # --- what stands beside the connector's settings ---
 
@@ -307,7 +307,11 @@ class _Run:
                 continue
             config_def = self._registry.find(str(states[name].value), *types).config_def
             prefix = f"{name}."
-            own = {each.removeprefix(prefix): text for each, text in self._config.items() if each.startswith(prefix)}
+            own = {
+                setting.removeprefix(prefix): text
+                for setting, text in self._config.items()
+                if setting.startswith(prefix)
+            }
             checked = validate_all(config_def, {CONVERTER_TYPE: kind, **own})
             for key in config_def:
                 state = checked[key.name]
@@ -322,16 +326,16 @@ class _Run:
         text_of: Callable[[object], str | None] = key.text_of if key is not None else _text
         given = self._given.get(state.name)
         shown = given if given is not None and has_reference(given) else text_of(state.value)
-        errors = [self._without_secret(state.name, each) for each in state.errors]
+        errors = [self._without_secret(state.name, text) for text in state.errors]
         recommended: Sequence[ConfigValue] = state.recommended
-        return ConfigValueInfo(state.name, shown, [text_of(each) for each in recommended], errors, state.is_visible)
+        return ConfigValueInfo(state.name, shown, [text_of(value) for value in recommended], errors, state.is_visible)
 
     def _without_secrets(self, info: ConfigInfo) -> ConfigInfo:
         name = info.value.name
         given = self._given.get(name)
         if given is None or not has_reference(given):
             return info
-        errors = [self._without_secret(name, each) for each in info.value.errors]
+        errors = [self._without_secret(name, text) for text in info.value.errors]
         if name in self._unresolved:
             errors = [*errors, self._unresolved[name]]
         return ConfigInfo(info.definition, ConfigValueInfo(name, given, [], errors, info.value.visible))

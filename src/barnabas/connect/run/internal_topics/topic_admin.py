@@ -169,7 +169,7 @@ async def _verify_policy(admin: AdminClient, topic: InternalTopic) -> None:
     resource = ConfigResource.topic(topic.name)
     try:
         found = (await admin.describe_configs([resource], keys=[_POLICY]))[resource]
-        policies = {each.strip() for each in (found.get(_POLICY) or "").split(",")}
+        policies = {policy.strip() for policy in (found.get(_POLICY) or "").split(",")}
     except (AdminError, UnsupportedVersion) as error:
         if isinstance(error, AdminError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return  # Not there and not to be created: whoever reads it will say so.

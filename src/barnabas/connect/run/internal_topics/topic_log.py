@@ -141,7 +141,7 @@ class TopicLog:
         wanted = {TopicPartition(self.topic.name, partition): which for partition in partitions}
         try:
             found = await self._admin.list_offsets(wanted, isolation_level=self._isolation, timeout_s=timeout_s)
-            return {partition.partition: each.offset for partition, each in found.raise_for_errors().items()}
+            return {partition.partition: listed.offset for partition, listed in found.raise_for_errors().items()}
         except (AdminError, ClientError, ExceptionGroup) as error:
             raise ReadFailed(f"where topic {self.topic.name} ends can't be found out: {error}") from error
 
@@ -161,7 +161,9 @@ class TopicLog:
     def _behind(self, ends: Mapping[int, int], timeout_s: float) -> str:
         positions = self._consumer.positions
         behind = ", ".join(
-            f"partition {each} at {positions[each]} of {end}" for each, end in ends.items() if positions[each] < end
+            f"partition {partition} at {positions[partition]} of {end}"
+            for partition, end in ends.items()
+            if positions[partition] < end
         )
         why = f": {self._consumer.failure}" if self._consumer.failure is not None else ""
         return f"topic {self.topic.name} was not read to its end in {timeout_s:g} s ({behind}){why}"
