@@ -1,9 +1,9 @@
-"""Classes of names in buckets: for whoever has no rule of his own for their names, those of one bucket are alike.
+"""Classes of names in buckets: principals without a rule of their own for the names have equal access in a bucket.
 
-A principal that has a rule for every name would have to be looked at in every class that others' rules make. But beside
-that rule only what is shared counts: the rules for ``User:*``, and with an open default whether there is any rule. So
-the classes of a bucket are decided by one of them, and only what lies within the principal's narrower rules is looked
-at one by one.
+A principal with a rule for every name would have to be examined in every class that the rules of others create. But
+apart from that rule, only shared rules matter: those for ``User:*``, and with an open default whether any rule exists.
+So one class decides for its whole bucket, and only the classes within the principal's narrower rules are examined one
+by one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Bucket", "ClassBuckets", "ClassChanges", "Segment"]
 class Bucket(NamedTuple):
     classes: Sequence[NameClass]
     gone: frozenset[NameClass]
-    """Those of the classes that are looked at one by one."""
+    """The classes that are examined one by one."""
 
     def kept(self) -> Iterator[NameClass]:
         return (name_class for name_class in self.classes if name_class not in self.gone)
@@ -52,7 +52,7 @@ class ClassBuckets:
         self._examples = [name_class.example for name_class in self._by_example]
 
     def matched_by(self, patterns: Iterable[Pattern]) -> set[NameClass]:
-        """The classes whose examples match one of the patterns: all that lie within it, and some that it divides."""
+        """The classes whose examples match one of the patterns: all classes within it, and some that it divides."""
         found: set[NameClass] = set()
         for name, pattern_type in patterns:
             for at in range(bisect_left(self._examples, name), len(self._examples)):
@@ -71,7 +71,7 @@ class ClassBuckets:
 
 
 class Segment(NamedTuple):
-    """Where an outcome holds: some classes, sorted, and buckets."""
+    """The classes and buckets where an outcome applies."""
 
     outcome: Outcome
     classes: list[NameClass]
@@ -86,7 +86,7 @@ class Segment(NamedTuple):
 
 
 class ClassChanges(Sequence["ClassChange"]):
-    """The classes of a change, in order. Made when they are looked at: there may be millions."""
+    """The classes of a change, in order. They are created on access, because millions are possible."""
 
     __slots__ = ("_make", "_segments")
 
