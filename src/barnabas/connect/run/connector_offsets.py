@@ -1,5 +1,5 @@
-"""The positions of connectors, shown and changed (KIP-875): of sinks in their consumer group, of sources in the offset
-topic. The connector's class is asked before anything is changed, and may refuse.
+"""Shows and changes the positions of connectors (KIP-875): of sinks in their consumer group, of sources in the offset
+topic. The connector's class may refuse a change before it is made.
 
 These are the methods of ``Outside`` about offsets; ``worker_outside`` has the others.
 """
@@ -114,7 +114,7 @@ class ConnectorOffsetCalls(HerderTasks):
         return _sentence("reset", is_known=is_known)
 
     async def _ask(self, config: ConfigMap, offsets: Any) -> bool:
-        """The connector's class; what it raises is the answer."""
+        """Call the connector's class; its exception becomes the response."""
         connector = self._registry.connector_class(config)
         resolved = await asyncio.to_thread(self._secrets.resolve, config)
         try:

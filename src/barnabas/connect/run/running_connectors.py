@@ -1,9 +1,9 @@
 """The connectors that run on this worker: objects of plugins, each with a thread of its own.
 
-A connector that is paused or stopped has its place and no object: it is made anew when it is resumed. What it says of
-the tasks is completed here: the class of the task, which Kafka's workers need; references to secrets in the place of
-what they gave; and for a sink the topic-partitions of each task (``task_partitions``). Topics are looked at again and
-again: one that comes, goes or grows makes a sink's tasks be configured anew.
+A paused or stopped connector keeps its entry without an object; resuming creates a new one. Its task configs are
+completed here: the class of the task, which Kafka's workers need; references in place of secret values; and for a sink
+the topic-partitions of each task (``task_partitions``). Topics are checked at intervals: when one is created, deleted
+or extended, a sink's tasks receive new configs.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class RunningConnectors:
             running.thread.shutdown(wait=False)
 
     async def set_state(self, name: str, state: TargetState) -> None:
-        """What goes wrong is told as an event."""
+        """Errors are reported as events."""
         running = self._running.get(name)
         if running is None:
             return
@@ -188,8 +188,8 @@ class RunningConnectors:
         return await asyncio.to_thread(restore_references, running.raw, configs, self._providers)
 
     async def with_all_partitions(self, config: Mapping[str, str], task_config: Mapping[str, str]) -> dict[str, str]:
-        """The settings of a sink's only task that a worker of Kafka's has made, which don't say what it reads: all that
-        is there now. Raises ConnectError while there is nothing, so that the task is tried again."""
+        """Complete the settings of a sink's only task from a Kafka worker, which lack its partitions: it reads all that
+        exist now. Raises ConnectError while none exist, so that the task is retried."""
         found = await self._chosen(_Subscription.of(config))
         if not found:
             raise ConnectError("there is no topic yet that the connector reads")

@@ -39,7 +39,7 @@ SourceOffset: TypeAlias = Mapping[str, JsonValue]
 
 
 class InvalidOffset(ValueError):
-    """A partition or an offset that Connect can't store; the text is for the one who gave it."""
+    """Connect can't store this partition or offset. The text is for the caller who passed it."""
 
 
 class OffsetKey(NamedTuple):

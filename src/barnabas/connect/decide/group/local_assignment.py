@@ -1,4 +1,4 @@
-"""The work that is this worker's: what it was given, what it was told to run, and what it has yet to stop."""
+"""The work of this worker: assigned, announced to be started, and still to be stopped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["LocalAssignment"]
 
 
 class LocalAssignment:
-    """``allocation`` is told to the group, also before the worker was told to start it all."""
+    """``allocation`` is reported to the group, also before all of it was announced to the worker."""
 
     def __init__(self, tell: Callable[[MembershipEvent], None], new_id: Callable[[], int]) -> None:
         self.allocation: Assignment | None = None
@@ -26,7 +26,7 @@ class LocalAssignment:
         return bool(self._stops)
 
     def take(self, assignment: Assignment, *, is_cooperative: bool) -> bool:
-        """The assignment of a round is there. Whether something was taken away, and is being stopped now."""
+        """Apply the assignment of a round. Returns whether work was revoked and is being stopped."""
         before = self.allocation or Assignment()
         if is_cooperative:
             self.allocation = before.followed_by(assignment)

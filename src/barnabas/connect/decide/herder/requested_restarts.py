@@ -1,8 +1,8 @@
-"""Restarts that users ask for: of a connector, of a task, or of both as one request (KIP-745).
+"""Restarts that users request: of a connector, of a task, or of both in one request (KIP-745).
 
-The last kind is a record in the config topic. Every worker that reads it restarts what it runs of the connector. Of
-requests that wait for the same connector the one with the greater impact counts. What is to be restarted depends on the
-statuses; a connector that is paused stays so.
+The last kind is a record in the config topic. Every worker that reads it restarts its part of the connector. Of several
+waiting requests for a connector, the one with the greatest impact applies. The statuses decide which parts restart; a
+paused connector stays paused.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class UnknownPlugin(BadRequest):
 
 
 class VersionNotFound(BadRequest):
-    """The plugin is there, and none of its versions is in the range."""
+    """The plugin is installed, but no version of it is in the range."""
 
     def __init__(self, name: str, wanted: VersionRange, versions: Sequence[str]) -> None:
         super().__init__(
@@ -79,7 +79,7 @@ class PluginRegistry:
             return []
 
     def find(self, name: str, *types: PluginType, version: str | None = None) -> Plugin:
-        """The newest that matches. Raises UnknownPlugin, VersionNotFound, or BadRequest for what is no range."""
+        """The newest matching version. Raises UnknownPlugin, VersionNotFound, or BadRequest for an invalid range."""
         found = self._named(name, types)
         wanted = _range(version)
         matching = [plugin for plugin in found if plugin.version in wanted]
@@ -90,7 +90,7 @@ class PluginRegistry:
         return matching[-1]
 
     def refusal(self, name: str) -> str | None:
-        """Why a plugin that is installed under this name is not there; None for one that nobody has heard of."""
+        """Why an installed plugin of this name could not be loaded; None for an unknown name."""
         return self._refused.get(name)
 
     def connector(self, name: str, version: str | None = None) -> Plugin:
@@ -98,7 +98,7 @@ class PluginRegistry:
         return self.find(name, *CONNECTORS, version=version)
 
     def connector_of(self, config: Mapping[str, str | None]) -> Plugin:
-        """The one that ``connector.class`` and ``connector.plugin.version`` ask for. Raises as ``connector``."""
+        """The plugin of ``connector.class`` and ``connector.plugin.version``. Raises as ``connector``."""
         return self.connector((config.get("connector.class") or "").strip(), config.get("connector.plugin.version"))
 
     def connector_class(self, config: Mapping[str, str | None]) -> type[Connector]:
@@ -107,8 +107,8 @@ class PluginRegistry:
         return found
 
     def with_full_names(self, config: Mapping[str, str]) -> dict[str, str]:
-        """The settings of a connector with its converters, transforms and predicates by their full names, which is
-        what runs tasks knows them by. A name that is unknown, or not unique, stays as it is."""
+        """The settings of a connector with the full names of its converters, transforms and predicates, which tasks
+        need. An unknown or ambiguous name stays as it is."""
         full = dict(config)
         for name, text in config.items():
             types = _types_of(name)
@@ -133,7 +133,7 @@ class PluginRegistry:
             return None
 
     def for_listing(self, name: str, version: str | None) -> Plugin:
-        """The plugin whose settings somebody wants to see. Raises NotFound, or VersionNotFound.
+        """The plugin whose settings are requested. Raises NotFound, or VersionNotFound.
 
         As with Kafka a nested class (``MaskField$Key``) has to be named in full.
         """

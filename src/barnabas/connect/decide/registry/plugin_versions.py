@@ -1,7 +1,7 @@
 """Versions of plugins and ranges of them (KIP-891), compared as Maven does.
 
-A range is ``[1.0,2.0)``, several of them with commas between, or one version, which stands for itself alone:
-``1.0`` is ``[1.0,1.0]``. ``latest`` and nothing are any version.
+A range is ``[1.0,2.0)``, several of these separated by commas, or one version, which matches only itself: ``1.0`` is
+``[1.0,1.0]``. ``latest`` and an empty text match any version.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class PluginVersion:
     def __lt__(self, other: PluginVersion) -> bool:
         ours, theirs = list(self._key), list(other._key)
         length = max(len(ours), len(theirs))
-        # What the other one does not say is zero, or the release, whichever it is compared with.
+        # A missing part counts as zero, or as the release, to match the part that it is compared with.
         for mine, its in zip(_padded(ours, theirs, length), _padded(theirs, ours, length), strict=True):
             if mine != its:
                 return mine < its

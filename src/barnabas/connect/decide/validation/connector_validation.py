@@ -1,11 +1,11 @@
-"""Say what is wrong with the settings of a connector, as ``/connector-plugins/{class}/config/validate`` answers.
+"""Validate the settings of a connector, for ``/connector-plugins/{class}/config/validate``.
 
-The order of what is checked, which errors a setting gets and how they are counted are Kafka's: a setting that can't be
-parsed is then validated as null, so that it may have two errors; errors of client overrides and of converters' own
-settings count once for a setting. Beyond Kafka: a reference that no provider has a value for, a predicate that is not
-there, topic creation that would fail, and a misspelt setting of barnabas's own are errors here, and not of the task.
+The order of checks, the errors and their count are Kafka's. An unparsable setting is then validated as null, so it may
+have two errors; errors of client overrides and of converters' own settings count once for a setting. Beyond Kafka,
+these are errors here instead of in the task: a reference without a value at its provider, an undefined predicate, topic
+creation that would fail, and a misspelt setting of barnabas's own.
 
-What refers to a config provider is checked with the value and shown as it was written: secrets don't get out.
+A reference to a config provider is checked with its value and shown as it was written, so that no secret is exposed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _CONVERTER_TYPES = {
 
 @dataclass(slots=True)
 class SettingState:
-    """What is known of one setting while it is checked."""
+    """The state of one setting during validation."""
 
     name: str
     value: ConfigValue = None
@@ -114,8 +114,8 @@ class ConnectorValidation:
         }
 
     def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
-        """Raises BadRequest where there is no connector to ask, or more than one; ConnectError for a plugin that fails
-        instead of answering. May take as long as the plugin takes."""
+        """Raises BadRequest for an unknown or ambiguous connector, and ConnectError for a plugin that fails. May take
+        as long as the plugin takes."""
         name = config.get("connector.class")
         if not name or not name.strip():
             raise BadRequest(f"Connector config with {', '.join(config) or 'nothing'} contains no connector type")
@@ -219,7 +219,7 @@ class _Run:
             states["connector.plugin.version"].recommended = list(error.versions)
             return error
         except BadRequest:
-            pass  # It is no range, which its validator has said.
+            pass  # It is not a range, which its validator has reported.
         return None
 
     # --- rules between settings ---
@@ -270,7 +270,7 @@ class _Run:
 
     @staticmethod
     def _merge_nulls(own: dict[str, SettingState], extra: dict[str, SettingState]) -> None:
-        """A null that was found before the connector's own settings were looked at is an error of theirs."""
+        """A null found before the connector's own settings were checked is an error of theirs."""
         for name in [name for name in extra if name in own]:
             own[name].errors += extra.pop(name).errors
 
@@ -285,7 +285,7 @@ class _Run:
             state = states.get(name) or extra.setdefault(name, SettingState(name, config.get(name)))
             state.errors += [str(error) for error in errors]
 
-    # --- what stands beside the connector's settings ---
+    # --- settings besides the connector's own ---
 
     def _client_infos(self, plugin: Plugin) -> Iterable[ConfigInfo]:
         is_source = plugin.type is PluginType.SOURCE

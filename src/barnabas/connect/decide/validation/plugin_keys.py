@@ -102,8 +102,8 @@ def plugin_keys(
     *,
     is_version_always_visible: bool,
 ) -> list[ConfigKey]:
-    """A setting for a plugin and the one for its version, completed by what there is: ``given`` is the plugin's name
-    if it was set, else its default counts."""
+    """A setting for a plugin and the one for its version, with the installed plugins and versions. ``given`` is the
+    plugin's name if it was set; otherwise the default applies."""
     plugin_key, version_key = keys
     fields = {field: getattr(plugin_key, field) for field in ConfigKey.__dataclass_fields__}
     fields["recommender"] = _Plugins(tuple(plugin.name for plugin in registry.of_type(*types)))
