@@ -1,8 +1,8 @@
-"""Changes of "some resource of the type is allowed", which opens a producer that has no topic in mind yet.
+"""Changes of "some resource of the type is allowed", the right that a producer needs before it names a topic.
 
-Nodes decide it by the rules of KIP-679, not by looking at names: no operation implies another, and a denial of a prefix
-covers what begins with it. Most principals keep the right through a change because one of their rules does
-so in both states; they are passed over without asking.
+Nodes decide it by KIP-679, without names: no operation implies another, and a denial of a prefix covers all names that
+begin with it. Most principals keep the right because one of their rules grants it before and after the change; they
+are skipped without a decision of the authorizer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from barnabas.security.principal import Principal
 __all__ = ["AnyResourceChange", "any_resource_changes"]
 
 _RIGHTS = ((ResourceType.TOPIC, AclOperation.WRITE), (ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE))
-"""What nodes ask: who may write to some topic may be an idempotent producer."""
+"""The rights that nodes check: a principal that may write to some topic may be an idempotent producer."""
 
 _Outcome = tuple[tuple[str, ...], tuple[str, ...], bool]
 
@@ -39,10 +39,10 @@ class AnyResourceChange(NamedTuple):
     resource_type: int
     operation: int
     principal: str
-    """``*``: whoever has no rule of his own for the resource type."""
+    """``*``: any principal without a rule of its own for the resource type."""
     hosts: tuple[str, ...]
     hosts_except: tuple[str, ...]
-    """With ``("*",)`` as hosts: where nothing changes, or the other way."""
+    """With ``("*",)`` as hosts: the hosts where nothing changes, or the opposite."""
     is_allowed: bool
 
 
@@ -75,11 +75,11 @@ class _Right:
         return [binding for binding in bindings if binding.operation in (self._operation, AclOperation.ALL)]
 
     def _denials(self, bindings: Sequence[AclBinding]) -> PatternTable:
-        """Wherever they come from: too many rather than too few."""
+        """The denials for any host: too many rather than too few."""
         return PatternTable((b.name, b.pattern_type) for b in bindings if b.permission == AclPermissionType.DENY)
 
     def _witnesses(self, bindings: Sequence[AclBinding]) -> list[AclBinding]:
-        """Some of the rules that allow the right before and after, those for any host first."""
+        """The rules that allow the right before and after, those for any host first."""
         found = [b for b in bindings if b.permission == AclPermissionType.ALLOW and b in self._kept]
         return sorted(found, key=lambda binding: binding.host != WILDCARD_HOST)
 
@@ -99,7 +99,7 @@ class _Right:
         sides = self._rules.before, self._rules.after
         key = (
             tuple(side.is_super(asked) for side in sides),
-            frozenset((_of_nobody(each), *(each in side.rules.bindings for side in sides)) for each in own),
+            frozenset((_without_principal(rule), *(rule in side.rules.bindings for side in sides)) for rule in own),
         )
         known = self._outcomes.get(key)
         if known is None:
@@ -108,7 +108,7 @@ class _Right:
             yield AnyResourceChange(self._type, self._operation, principal, hosts, hosts_except, is_now)
 
     def _outcomes_of(self, asked: Principal, own: Sequence[AclBinding]) -> Iterator[_Outcome]:
-        """The same for all whose own rules about the right are the same."""
+        """The outcomes for all principals with the same own rules about the right."""
         denials, witnesses = self._denials(own), self._witnesses(own)
         named = {binding.host for binding in chain(own, self._everybodys)} - {WILDCARD_HOST}
         outcomes: dict[tuple[bool, bool], list[str]] = {}
@@ -132,7 +132,7 @@ class _Right:
                 )
 
     def _is_kept(self, host: str, denials: PatternTable, own: Sequence[AclBinding]) -> bool:
-        """Whether some rule allows the right in both states, and no denial takes it away."""
+        """Whether a rule allows the right in both states, and no denial removes it."""
         if denials.has_wildcard or self._everybodys_denials.has_wildcard:
             return False
         for binding in chain(own[:_WITNESSES_MAX], self._everybodys_witnesses[:_WITNESSES_MAX]):
@@ -145,5 +145,5 @@ class _Right:
         return False
 
 
-def _of_nobody(binding: AclBinding) -> AclBinding:
+def _without_principal(binding: AclBinding) -> AclBinding:
     return binding._replace(principal="")

@@ -76,7 +76,7 @@ K = TypeVar("K")
 
 def _with(there: Mapping[K, Mapping[str, V]], key: K, values: dict[str, V]) -> dict[K, Mapping[str, V]]:
     """An entity without values is as if it were not there."""
-    result = {each: value for each, value in there.items() if each != key}
+    result = {name: value for name, value in there.items() if name != key}
     if values:
         result[key] = values
     return result

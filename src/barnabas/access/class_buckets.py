@@ -1,9 +1,9 @@
-"""Classes of names in buckets: for whoever has no rule of his own for their names, those of one bucket are alike.
+"""Classes of names in buckets: principals without a rule of their own for the names have equal access in a bucket.
 
-A principal that has a rule for every name would have to be looked at in every class that others' rules make. But beside
-that rule only what is shared counts: the rules for ``User:*``, and with an open default whether there is any rule. So
-the classes of a bucket are decided by one of them, and only what lies within the principal's narrower rules is looked
-at one by one.
+A principal with a rule for every name would have to be examined in every class that the rules of others create. But
+apart from that rule, only shared rules matter: those for ``User:*``, and with an open default whether any rule exists.
+So one class decides for its whole bucket, and only the classes within the principal's narrower rules are examined one
+by one.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ __all__ = ["Bucket", "ClassBuckets", "ClassChanges", "Segment"]
 class Bucket(NamedTuple):
     classes: Sequence[NameClass]
     gone: frozenset[NameClass]
-    """Those of the classes that are looked at one by one."""
+    """The classes that are examined one by one."""
 
     def kept(self) -> Iterator[NameClass]:
-        return (each for each in self.classes if each not in self.gone)
+        return (name_class for name_class in self.classes if name_class not in self.gone)
 
     def first(self) -> NameClass | None:
         return next(self.kept(), None)
@@ -43,16 +43,16 @@ class ClassBuckets:
     def __init__(self, classes: Iterable[NameClass], alike: Callable[[NameClass], Hashable]) -> None:
         self._buckets: dict[Hashable, list[NameClass]] = {}
         self._key_of: dict[NameClass, Hashable] = {}
-        for each in classes:
-            key = self._key_of[each] = alike(each)
-            self._buckets.setdefault(key, []).append(each)
+        for name_class in classes:
+            key = self._key_of[name_class] = alike(name_class)
+            self._buckets.setdefault(key, []).append(name_class)
         for bucket in self._buckets.values():
             bucket.sort()
-        self._by_example = sorted(self._key_of, key=lambda each: each.example)
-        self._examples = [each.example for each in self._by_example]
+        self._by_example = sorted(self._key_of, key=lambda name_class: name_class.example)
+        self._examples = [name_class.example for name_class in self._by_example]
 
     def matched_by(self, patterns: Iterable[Pattern]) -> set[NameClass]:
-        """The classes whose examples match one of the patterns: all that lie within it, and some that it divides."""
+        """The classes whose examples match one of the patterns: all classes within it, and some that it divides."""
         found: set[NameClass] = set()
         for name, pattern_type in patterns:
             for at in range(bisect_left(self._examples, name), len(self._examples)):
@@ -64,14 +64,14 @@ class ClassBuckets:
 
     def without(self, gone: Iterable[NameClass]) -> Iterator[Bucket]:
         by_key: dict[Hashable, set[NameClass]] = {}
-        for each in gone:
-            by_key.setdefault(self._key_of[each], set()).add(each)
+        for name_class in gone:
+            by_key.setdefault(self._key_of[name_class], set()).add(name_class)
         for key, classes in self._buckets.items():
             yield Bucket(classes, frozenset(by_key.get(key, ())))
 
 
 class Segment(NamedTuple):
-    """Where an outcome holds: some classes, sorted, and buckets."""
+    """The classes and buckets where an outcome applies."""
 
     outcome: Outcome
     classes: list[NameClass]
@@ -86,7 +86,7 @@ class Segment(NamedTuple):
 
 
 class ClassChanges(Sequence["ClassChange"]):
-    """The classes of a change, in order. Made when they are looked at: there may be millions."""
+    """The classes of a change, in order. They are created on access, because millions are possible."""
 
     __slots__ = ("_make", "_segments")
 

@@ -1,10 +1,10 @@
-"""What changes in one class of names for one principal: decided once for all classes whose rules look alike.
+"""Changes in one class of names for one principal, decided once for all classes with rules of the same shape.
 
-What is allowed depends on the rules that match, and of these on host, operation and permission only; with an open
-default also on whether there is any rule. So classes (of whatever principals) whose matching rules agree in that, and
-in whether each is a rule before and after the change, have the same outcome: one of them is decided by the
-authorizer's own index, for each host that the rules name, and its outcome holds for all. Who is responsible is told by
-the place of a rule among those that match, nearest pattern first.
+Access depends only on the host, operation and permission of the matching rules; with an open default also on whether
+any rule exists. So classes (of any principals) have the same outcome if their matching rules agree in these, and in
+whether each rule exists before and after the change. The authorizer's own index decides one of the classes, for each
+host that the rules name, and the outcome applies to all. An outcome refers to the rules that cause it by their position
+among the matching rules, nearest pattern first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Place(Enum):
 
 
 class Outcome(NamedTuple):
-    """What changes at some hosts. Causes are rules by their place, and whether the rule was added."""
+    """A change at some hosts. A cause is the position of a rule, and whether the rule was added."""
 
     hosts: tuple[str, ...]
     hosts_except: tuple[str, ...]
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 
 class RuleGroup(NamedTuple):
-    """The rules of one principal with one pattern, in the order of their shape, which has a number."""
+    """The rules of one principal with one pattern, sorted, and the number of their shape."""
 
     bindings: tuple[AclBinding, ...]
     shape: int
@@ -62,7 +62,7 @@ class RuleGroups:
         self._lengths = sorted(set(map(len, prefixes)), reverse=True)
 
     def matching(self, name: str) -> list[RuleGroup]:
-        """The nearest first: by name, by prefixes from the longest, by the wildcard."""
+        """The groups that match the name, nearest first: the literal, prefixes from the longest, the wildcard."""
         literals, prefixes, size = self._literals, self._prefixes, len(name)
         found = [literals[name]] if name in literals else []
         found += [
@@ -75,7 +75,7 @@ class RuleGroups:
 
 class ClassDecisions:
     def __init__(self, rules: RulesBeforeAndAfter, *, operations: Callable[[int], int]) -> None:
-        """``operations``: a mask of those that are looked at, by resource type."""
+        """``operations`` returns a mask of the operations to examine, by resource type."""
         self._rules = rules
         self._operations = operations
         self._numbers: dict[_Shape, int] = {}
@@ -100,7 +100,7 @@ class ClassDecisions:
     def outcomes(
         self, resource_type: int, principal: str, name: str, matching: Sequence[RuleGroup], has_rules: tuple[bool, bool]
     ) -> tuple[Outcome, ...]:
-        """``has_rules``: whether anybody has a rule for the name, before and after: it counts with an open default."""
+        """``has_rules``: whether any rule exists for the name, before and after; it matters with an open default."""
         asked = self._rules.asked(principal)
         was_super, is_super = self._rules.before.is_super(asked), self._rules.after.is_super(asked)
         key = (resource_type, was_super, is_super, *has_rules, tuple(group.shape for group in matching))
@@ -147,10 +147,10 @@ class ClassDecisions:
         *,
         is_opening: bool,
     ) -> tuple[tuple[int, bool] | Place, ...]:
-        """The changed rules without which the operations would be as they were."""
+        """The changed rules without which the operations would not change."""
         if not operations:
             return ()
-        # What closes is what would open if time ran backwards.
+        # A closing is the opening of the reverse change.
         sides = self._rules.before.rules, self._rules.after.rules
         old, new = sides if is_opening else sides[::-1]
         if principal in old.super_users ^ new.super_users:

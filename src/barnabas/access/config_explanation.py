@@ -119,4 +119,4 @@ def explain_broker_setting(node_id: int, entry: ConfigEntry) -> ConfigExplanatio
 
 
 def _answers(node_id: int, entries: Iterable[ConfigEntry]) -> list[NodeAnswer]:
-    return [NodeAnswer(node_id, each.value, each.source, each.sensitive, each.synonyms) for each in entries]
+    return [NodeAnswer(node_id, entry.value, entry.source, entry.sensitive, entry.synonyms) for entry in entries]

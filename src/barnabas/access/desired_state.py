@@ -130,7 +130,9 @@ class _Reader:
             path = f"acls[{index}]"
             hosts = [self._host(host, entry["line"], path) for host in entry.get("host", [WILDCARD_HOST])]
             patterns = [
-                found for each in entry["resources"] if (found := self._pattern(each, entry["line"], path)) is not None
+                found
+                for resource in entry["resources"]
+                if (found := self._pattern(resource, entry["line"], path)) is not None
             ]
             permission = entry.get("permission", int(AclPermissionType.ALLOW))
             for pattern, operation in product(patterns, entry["operations"]):

@@ -1,4 +1,4 @@
-"""A cluster as a file of desired state: reading it back and planning with it changes nothing."""
+"""Exports a cluster as a desired-state file. A plan with an unchanged file has no steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["exported"]
 
 
 def exported(state: ClusterState) -> tuple[dict[str, object], list[str]]:
-    """The document, and what could not be put into it. Its scope is everything of the kinds that are exported."""
+    """The document, and notes about omitted parts. Its scope has every resource of the exported kinds."""
     notes: list[str] = []
     known = [binding for binding in state.acls if _is_known(binding)]
     if len(known) < len(state.acls):
@@ -60,7 +60,7 @@ def _scope(state: ClusterState, acls: list[AclBinding]) -> dict[str, object]:
         scope["users"] = ["*"]
     if state.quotas:
         kinds = dict.fromkeys(tuple(kind for kind, _ in entity) for entity in sorted(state.quotas, key=repr))
-        scope["quotas"] = [dict.fromkeys(each, "*") for each in kinds]
+        scope["quotas"] = [dict.fromkeys(entity_types, "*") for entity_types in kinds]
     return scope
 
 
@@ -72,7 +72,7 @@ def _topic(topic: Any) -> dict[str, Any]:
 
 
 def _acls(bindings: Iterable[AclBinding]) -> list[dict[str, object]]:
-    """One entry for all that a principal may do to the same resources: first by operations, then by resources."""
+    """An entry for each principal and set of resources with the same operations."""
     operations: dict[tuple[str, int, str, tuple[int, str, int]], list[int]] = {}
     for binding in sorted(bindings):
         resource = (binding.resource_type, binding.name, binding.pattern_type)

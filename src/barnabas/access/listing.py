@@ -1,8 +1,8 @@
-"""Who may do what on a resource, and what one principal may do anywhere.
+"""The principals with access to a resource, and the access of one principal to all resources.
 
-Both answers are complete although names, principals and hosts are without number: rules tell apart only those that they
-name, and one made-up name, principal or host stands for all the others. For each of these classes the authorizer is
-asked as for a real request. So a DENY is in force here as it is in a node, and is shown where it takes something away.
+Both results are complete although names, principals and hosts are infinitely many: rules distinguish only those that
+they name, and one invented name, principal or host represents all others. For each of these classes the authorizer
+decides as for a real request. So a DENY has the same effect as in a node, and is shown where it removes access.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ __all__ = ["Access", "Grant", "Holdings", "Holders", "of", "who"]
 
 
 class Grant(NamedTuple):
-    """What a principal may do on the resource from a host; ``*`` is everybody, or every host, not named elsewhere."""
+    """Access of a principal to the resource from a host; ``*`` is every principal, or host, without its own grant."""
 
     principal: str
     host: str
     operations: tuple[int, ...]
     denied: tuple[int, ...]
-    """Operations that a DENY takes away, whether or not something would allow them."""
+    """Operations that a DENY covers, whether or not another rule would allow them."""
     rules: tuple[Rule, ...]
     is_super_user: bool = False
 
@@ -39,12 +39,12 @@ class Holders(NamedTuple):
     operation: int | None
     grants: tuple[Grant, ...]
     has_rules: bool
-    """Without any rule for the resource, ``default_allows`` is what counts."""
+    """Without any rule for the resource, ``default_allows`` decides."""
     default_allows: bool
 
 
 class Access(NamedTuple):
-    """What the principal may do to the resources of a pattern, except those of narrower patterns in the list."""
+    """Access of the principal to the resources of a pattern, except those of narrower patterns in the list."""
 
     resource_type: int
     name: str
@@ -53,7 +53,7 @@ class Access(NamedTuple):
     operations: tuple[int, ...]
     denied: tuple[int, ...]
     exceptions: tuple[tuple[str, int], ...]
-    """Narrower patterns (name, pattern type) where a DENY takes some of the operations away."""
+    """Narrower patterns (name, pattern type) where a DENY removes some of the operations."""
     rules: tuple[Rule, ...]
 
 
@@ -62,11 +62,11 @@ class Holdings(NamedTuple):
     is_super_user: bool
     accesses: tuple[Access, ...]
     default_allows: bool
-    """Whether a resource that no rule is about at all is open to everybody."""
+    """Whether a resource without rules is open to all principals."""
 
 
 def who(policy: Policy, resource: Resource, operation: int | None = None) -> Holders:
-    """Everybody who may do something (or ``operation``) on the resource, and whom a DENY keeps from it."""
+    """The principals with access to the resource (or with ``operation`` on it), and those that a DENY excludes."""
     on_resource = policy.rules_on(resource.type, resource.name)
     by_principal: dict[str, list[Rule]] = {}
     for rule in on_resource:
@@ -86,7 +86,7 @@ def who(policy: Policy, resource: Resource, operation: int | None = None) -> Hol
 
 
 def of(policy: Policy, principal: Principal) -> Holdings:
-    """Every pattern under which the principal may do something, or a DENY keeps it from something."""
+    """Every pattern where the principal has access, or where a DENY removes access."""
     text = f"{principal.type}:{principal.name}"
     if text in policy.super_users:
         return Holdings(principal, True, (), policy.allow_everyone)
@@ -107,7 +107,7 @@ def _grants(
     resource: Resource,
     operations: Sequence[int],
 ) -> list[Grant]:
-    """One grant for all hosts, and one for each host where it is different."""
+    """A grant for all hosts, and another for each host where it differs."""
     grants: list[Grant] = []
     for host in _hosts(rules):
         asked = policy.unnamed_host if host == WILDCARD_HOST else host
@@ -147,7 +147,7 @@ def _accesses(policy: Policy, principal: Principal, resource_type: int, rules: S
 
 
 def _with_exceptions(accesses: list[Access]) -> list[Access]:
-    """Tell each broad pattern which narrower ones lose something of it. Broad first: wildcard, prefixes, names."""
+    """Give each broad pattern the narrower ones that lose operations. Broad first: wildcard, prefixes, names."""
     losing = sorted((a for a in accesses if a.denied), key=_name)
     names = [access.name for access in losing]
     result: list[Access] = []
@@ -170,14 +170,14 @@ def _with_exceptions(accesses: list[Access]) -> list[Access]:
 
 
 def _sample(name: str, pattern_type: int, other: str) -> str:
-    """A name that the pattern matches and no narrower one does."""
+    """A name that the pattern matches, and no narrower pattern."""
     if pattern_type == PatternType.PREFIXED:
         return name + other
     return other if name == WILDCARD_NAME else name
 
 
 def _operations(resource_type: int, rules: Iterable[Rule]) -> tuple[int, ...]:
-    """What the type supports, and what rules name although it makes no sense: a node decides about that too."""
+    """Operations that the type supports, and others that rules name: a node decides about those too."""
     named = {rule.binding.operation for rule in rules} - {AclOperation.ALL}
     return tuple(sorted({int(operation) for operation in supported_operations(resource_type)} | named))
 
@@ -195,8 +195,8 @@ def _name(access: Access) -> str:
     return access.name
 
 
-def _is_same_pattern(one: Access, two: Access) -> bool:
-    return (one.name, one.pattern_type) == (two.name, two.pattern_type)
+def _is_same_pattern(first: Access, second: Access) -> bool:
+    return (first.name, first.pattern_type) == (second.name, second.pattern_type)
 
 
 def _broad_first(access: Access) -> tuple[int, bool, str, bool, str]:

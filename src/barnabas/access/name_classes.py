@@ -1,9 +1,9 @@
-"""Splits the endless space of names into the finitely many classes that rules can tell apart.
+"""Splits the infinite space of names into the finitely many classes that rules distinguish.
 
-Rules name literals and prefixes. Two names that are in no rule as literals, and whose longest prefix in use is the
-same, are treated alike by every set of these rules. So there is one class for each literal, one for each prefix
-("starts with it, and with none of the longer ones, and is none of the literals") and one for all other names. Each has
-an example, for which the authorizer can be asked as for a real request: what it answers holds for the whole class.
+Rules name literals and prefixes. Every set of rules treats two names alike if no rule has them as literals and their
+longest prefix in use is the same. So each literal has a class, each prefix has one (names that start with it, but not
+with a longer prefix, and that are not literals), and all other names are one class. Each class has an example. The
+authorizer decides about the example as in a real request, and its decision applies to the whole class.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EXAMPLES = ("example", "x", "0")
 
 
 class NameClass(NamedTuple):
-    """Names of one resource type that the rules in question don't tell apart."""
+    """Names of one resource type that the rules do not distinguish."""
 
     resource_type: int
     name: str
@@ -37,12 +37,12 @@ class NameClass(NamedTuple):
 
     @property
     def is_rest(self) -> bool:
-        """Whether these are the names that no pattern but the wildcard matches."""
+        """Whether only the wildcard matches these names."""
         return self.pattern_type == PatternType.PREFIXED and not self.name
 
 
 class PatternTable:
-    """The literals and prefixes of some rules of one resource type; the wildcard tells no names apart."""
+    """The literals and prefixes of some rules of one resource type. The wildcard does not distinguish names."""
 
     def __init__(self, patterns: Iterable[Pattern]) -> None:
         self.literals: set[str] = set()
@@ -58,7 +58,7 @@ class PatternTable:
         self._lengths = sorted(set(map(len, self.prefixes)), reverse=True)
 
     def patterns(self) -> Iterator[Pattern]:
-        """Without the wildcard."""
+        """The patterns without the wildcard."""
         yield from ((name, int(PatternType.PREFIXED)) for name in self.prefixes)
         yield from ((name, int(PatternType.LITERAL)) for name in self.literals)
 
@@ -71,7 +71,7 @@ class PatternTable:
         return sorted(self.prefixes)
 
     def longest_prefix(self, name: str) -> int:
-        """How long the longest prefix of the name is, -1 without any."""
+        """The length of the longest prefix of the name, -1 without any."""
         for length in self._lengths:
             if length <= len(name) and name[:length] in self.prefixes:
                 return length
@@ -81,7 +81,7 @@ class PatternTable:
         return self.has_wildcard or name in self.literals or self.longest_prefix(name) >= 0
 
     def may_touch(self, name: str, pattern_type: int) -> bool:
-        """Whether some name matches this pattern and one of the table's."""
+        """Whether a name exists that matches this pattern and one of the table."""
         if pattern_type == PatternType.LITERAL and name != WILDCARD_NAME:
             return self.matches(name)
         if pattern_type == PatternType.LITERAL:
@@ -94,7 +94,7 @@ class PatternTable:
 
 
 def outermost(patterns: Iterable[Pattern]) -> list[Pattern]:
-    """Without those that match nothing but what another one of them matches; sorted by name."""
+    """The patterns without those that lie within another of them; sorted by name."""
     found: list[Pattern] = []
     ordered = sorted(patterns, key=lambda pattern: (pattern[0], pattern[1] != PatternType.PREFIXED))
     if any(pattern == (WILDCARD_NAME, PatternType.LITERAL) for pattern in ordered):
@@ -110,7 +110,7 @@ def outermost(patterns: Iterable[Pattern]) -> list[Pattern]:
 
 
 class NameSpace:
-    """The classes that the patterns of all ``tables`` together make of the names of a resource type."""
+    """The classes into which the patterns of all ``tables`` together divide the names of a resource type."""
 
     def __init__(self, resource_type: int, tables: Sequence[PatternTable]) -> None:
         self.resource_type = resource_type
@@ -120,7 +120,7 @@ class NameSpace:
         return self.within(WILDCARD_NAME, PatternType.LITERAL)
 
     def within(self, name: str, pattern_type: int) -> Iterator[NameClass]:
-        """The classes of the names that a pattern matches. The pattern is one of the tables', or the wildcard."""
+        """The classes of the names that a pattern matches. The pattern is in one of the tables, or is the wildcard."""
         if self.resource_type == ResourceType.CLUSTER:
             if does_match(name, pattern_type, CLUSTER_NAME):
                 yield self._literal(CLUSTER_NAME)
@@ -153,7 +153,7 @@ class NameSpace:
                 candidate = f"{prefix}{letter}{number or ''}"
                 if self._is_in_class(candidate, prefix):
                     return candidate
-        # Patterns are finite, characters nearly are not: one of them begins no longer pattern.
+        # There are more characters than patterns, so with one of them no longer pattern begins.
         return next(name for code in count(0x10000) if self._is_in_class(name := prefix + chr(code), prefix))
 
     def _is_in_class(self, name: str, prefix: str) -> bool:
@@ -168,7 +168,7 @@ def does_match(name: str, pattern_type: int, asked: str) -> bool:
 
 
 def _starting(names: Sequence[str], start: str) -> Iterator[str]:
-    """Those of sorted names that begin with ``start``."""
+    """The sorted names that begin with ``start``."""
     for index in range(bisect_left(names, start), len(names)):
         if not names[index].startswith(start):
             return

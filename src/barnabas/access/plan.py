@@ -1,15 +1,14 @@
-"""The difference between a cluster and the desired state, as steps in a safe order, with the proof of what it opens.
+"""The difference between a cluster and the desired state: steps in a safe order, and the proof of the access they open.
 
 The order of the kinds of steps:
 
-1. Users that go lose their login first, and topics that go are deleted before the rules that guard them.
+1. Removed users lose their login first, and removed topics are deleted before the rules that protect them.
 2. Rules: see ``rule_order``.
-3. Settings and quotas, so that limits stand before somebody comes.
-4. More partitions, and new topics, whose rules are there by now.
-5. New users and new passwords: who can log in finds everything as it shall be.
+3. Settings and quotas, so that limits apply before new clients connect.
+4. More partitions, and new topics, whose rules exist by now.
+5. New users and new passwords, when all else is complete.
 
-Each step can be repeated, and none depends on what an earlier run did: after an interruption the plan is made again,
-and has what is left.
+Each step can be repeated, and none depends on an earlier run: after an interruption, a new plan has the rest.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ __all__ = [
 ]
 
 RECORDS_PER_STEP = 2_000
-"""Kafka refuses a request that makes more than 10,000 records; a smaller step shows progress and fails smaller."""
+"""Kafka refuses a request that creates more than 10,000 records. Smaller steps show progress, and fail smaller."""
 
 _DEFAULT_PARTITION_RECORDS = 50
 
@@ -87,7 +86,7 @@ class PartitionsChange(NamedTuple):
 class ConfigChange(NamedTuple):
     target: ConfigTarget
     values: tuple[tuple[str, str | None, str | None], ...]
-    """Key, value before and value after; None: no override of its own."""
+    """Key, value before and value after. None: the resource does not set the key."""
 
 
 class QuotaChange(NamedTuple):
@@ -99,13 +98,13 @@ class UserChange(NamedTuple):
     credential: Credential
     before: int | None
     iterations: int | None
-    """None: as a new credential has them."""
+    """None: the default for a new credential."""
     password: Secret | None
     is_new: bool
 
 
 class Deletion(NamedTuple):
-    """Of a topic or a credential, by its name."""
+    """Deletes a topic or a credential."""
 
     what: str
     name: str
@@ -123,7 +122,7 @@ class Step(NamedTuple):
 
 
 class Impossible(NamedTuple):
-    """What the file asks for and no step can do."""
+    """A demand of the file that no step can fulfil."""
 
     what: str
     why: str
@@ -132,7 +131,7 @@ class Impossible(NamedTuple):
 class Plan(NamedTuple):
     steps: tuple[Step, ...]
     withheld: tuple[Step, ...]
-    """Deletions that are not allowed: what is there stays."""
+    """Deletions that the caller did not allow."""
     impossible: tuple[Impossible, ...]
     notes: tuple[str, ...]
     proof: Proof
@@ -156,7 +155,7 @@ def make_plan(
     allow_everyone: bool = False,
     allow_delete: bool = False,
 ) -> Plan:
-    """``current`` may be more than the scope; ``super_users`` and ``allow_everyone`` are those of the cluster."""
+    """Plan the steps. ``current`` may exceed the scope; the cluster has ``super_users`` and ``allow_everyone``."""
     owned = owned_part(current, desired.scope)
     difference = _Difference(owned, desired)
     steps, withheld = difference.before_rules(), difference.after_rules()
@@ -184,17 +183,17 @@ def make_plan(
 
 
 class Verdict(Enum):
-    """What a plan comes to. The values are part of the JSON form."""
+    """The result of a plan. The values are part of the JSON form."""
 
     NOTHING_TO_DO = "nothing-to-do"
     CHANGES_PENDING = "changes-pending"
     NEW_ACCESS = "new-access"
-    """Something would be opened that was closed, and that is forbidden."""
+    """The plan opens new access, which the caller forbids."""
     IMPOSSIBLE = "impossible"
 
 
 def verdict(plan: Plan, *, forbid_new_access: bool = False) -> Verdict:
-    """The gravest that holds."""
+    """The most severe verdict that applies."""
     if plan.impossible:
         return Verdict.IMPOSSIBLE
     if forbid_new_access and plan.proof.opens:
@@ -203,7 +202,7 @@ def verdict(plan: Plan, *, forbid_new_access: bool = False) -> Verdict:
 
 
 def owned_part(state: ClusterState, scope: Scope) -> ClusterState:
-    """What of a cluster is in the scope."""
+    """The part of a cluster that is in the scope."""
     return ClusterState(
         {name: topic for name, topic in state.topics.items() if scope.has_topic(name)},
         {target: values for target, values in state.configs.items() if scope.has_config(target)},
@@ -214,7 +213,7 @@ def owned_part(state: ClusterState, scope: Scope) -> ClusterState:
 
 
 class _Difference:
-    """Everything but the rules."""
+    """The difference in everything except the rules."""
 
     def __init__(self, owned: ClusterState, desired: DesiredState) -> None:
         self._owned = owned
@@ -315,7 +314,7 @@ def _target_text(target: ConfigTarget) -> str:
 
 
 def _acl_steps(kind: StepKind, batches: Iterable[tuple[AclBinding, ...]]) -> list[Step]:
-    """A batch is never put together with the next: between them the order counts."""
+    """Steps that never join two batches, because the order between batches matters."""
     return [
         Step(kind, batch[start : start + RECORDS_PER_STEP])
         for batch in batches
@@ -338,7 +337,7 @@ def _steps(kind: StepKind, changes: Iterable[Change]) -> list[Step]:
 
 
 def _records(change: Change) -> int:
-    """About how many records the change makes."""
+    """The approximate number of records that the change creates."""
     if isinstance(change, TopicCreation):
         partitions = change.topic.partitions or _DEFAULT_PARTITION_RECORDS
         return 1 + partitions + len(change.topic.configs)
@@ -350,7 +349,7 @@ def _records(change: Change) -> int:
 
 
 def _without_deletions(step: Step) -> tuple[Step | None, Step | None]:
-    """What may be done of a step, and what is kept back, where nothing may be deleted."""
+    """The part of a step that deletes nothing, and the deletions in it."""
     if step.kind in (StepKind.DELETE_ACLS, StepKind.DELETE_TOPICS, StepKind.DELETE_USERS):
         return None, step
     if step.kind not in (StepKind.ALTER_CONFIGS, StepKind.ALTER_QUOTAS):
@@ -361,7 +360,7 @@ def _without_deletions(step: Step) -> tuple[Step | None, Step | None]:
 
 
 def _part(change: Change, *, is_going: bool) -> Change | None:
-    """The values that go, or those that don't."""
+    """The part of the change that deletes values, or the part that sets them."""
     if isinstance(change, ConfigChange):
         settings = tuple(value for value in change.values if (value[2] is None) == is_going)
         return change._replace(values=settings) if settings else None
@@ -372,7 +371,7 @@ def _part(change: Change, *, is_going: bool) -> Change | None:
 
 
 def _is_same_setting(told: str | None, given: str | None) -> bool:
-    """Nodes tell some values in another form than they were given: 0100 as 100, TRUE as true, lists without blanks."""
+    """Nodes return some values in another form: 0100 as 100, TRUE as true, lists without blanks."""
     if told is None or given is None or told == given:
         return told == given
     forms: tuple[Callable[[str], object], ...] = (int, float, _truth)
@@ -381,7 +380,7 @@ def _is_same_setting(told: str | None, given: str | None) -> bool:
             return form(told) == form(given)
         except ValueError:
             continue
-    return [each.strip() for each in told.split(",")] == [each.strip() for each in given.split(",")]
+    return [item.strip() for item in told.split(",")] == [item.strip() for item in given.split(",")]
 
 
 def _truth(text: str) -> str:

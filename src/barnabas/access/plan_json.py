@@ -40,7 +40,7 @@ def plan_json(plan: Plan, *, forbid_new_access: bool = False) -> dict[str, objec
         "closes_access": plan.proof.closes,
         "steps": [_step(step) for step in plan.steps],
         "withheld": [_step(step) for step in plan.withheld],
-        "impossible": [{"what": each.what, "why": each.why} for each in plan.impossible],
+        "impossible": [{"what": change.what, "why": change.why} for change in plan.impossible],
         "notes": list(plan.notes),
         "access": None,
         "interrupted_for": [_names(gap) for gap in plan.gaps],
@@ -112,11 +112,11 @@ def _access_change(change: AccessChange) -> dict[str, object]:
         "closed": _operations(change.closed),
         "names": [
             {
-                **_names(each.names),
-                "opened_by": [_cause(cause) for cause in each.opened_by],
-                "closed_by": [_cause(cause) for cause in each.closed_by],
+                **_names(name_class.names),
+                "opened_by": [_cause(cause) for cause in name_class.opened_by],
+                "closed_by": [_cause(cause) for cause in name_class.closed_by],
             }
-            for each in change.classes
+            for name_class in change.classes
         ],
     }
 

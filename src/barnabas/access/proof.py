@@ -1,17 +1,16 @@
 """Which accesses a change of the rules opens and closes: all of them, and no others.
 
-The space of (principal, host, operation, resource) is endless, but rules divide it into finitely many parts:
+The space of (principal, host, operation, resource) is infinite, but rules divide it into finitely many parts:
 
 - Names: see ``name_classes``.
-- Principals: those that have a rule of their own for a name, or are super users, are looked at one by one. All others
-  (``*`` in a result: "whoever has no rule of his own for the name") only differ by nothing, as rules for ``User:*`` and
-  the default are all that concerns them.
-- Hosts: those that a rule in question names, and any other one.
-- Operations: those of the resource type, and those that a changed rule names besides.
+- Principals: those with a rule of their own for a name, and super users, are examined one by one. All others (``*`` in
+  a result: "any principal without a rule of its own for the name") have the same access, because only the rules for
+  ``User:*`` and the default apply to them.
+- Hosts: those that a relevant rule names, and any other host.
+- Operations: those of the resource type, and those that a changed rule names in addition.
 
-Only parts that a changed rule covers can change, so only they are looked at. What holds in them is decided by the
-authorizer's own index, before and after (see ``class_decisions``); implied operations, denials and the default are its
-business.
+Only parts that a changed rule covers can change, so only they are examined. The authorizer's own index decides the
+access in them, before and after (see ``class_decisions``), with implied operations, denials and the default.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ class CauseKind(Enum):
     RULE_ADDED = "rule-added"
     RULE_REMOVED = "rule-removed"
     FIRST_RULE = "first-rule"
-    """The resource had no rule at all, and the default was to allow."""
+    """The resource had no rule, and the default was to allow."""
     LAST_RULE = "last-rule"
-    """The resource has no rule any more, and the default is to allow."""
+    """The resource has no rule left, and the default is to allow."""
     SUPER_USER_ADDED = "super-user-added"
     SUPER_USER_REMOVED = "super-user-removed"
     DEFAULT_CHANGED = "default-changed"
@@ -59,7 +58,7 @@ class Cause(NamedTuple):
 
 
 class ClassChange(NamedTuple):
-    """A class of names where the access changes, and the changed rules without which it would not."""
+    """A class of names where the access changes, and the changed rules that cause it."""
 
     names: NameClass
     opened_by: tuple[Cause, ...]
@@ -67,13 +66,13 @@ class ClassChange(NamedTuple):
 
 
 class AccessChange(NamedTuple):
-    """What changes for a principal at some hosts, in the same way on all names of some classes."""
+    """A change for a principal at some hosts that is the same for all names of some classes."""
 
     resource_type: int
     principal: str
-    """``*``: whoever has no rule of his own for the name."""
+    """``*``: any principal without a rule of its own for the name."""
     hosts: tuple[str, ...]
-    """``("*",)``: every host but ``hosts_except``."""
+    """``("*",)``: every host except ``hosts_except``."""
     hosts_except: tuple[str, ...]
     before: _Operations
     after: _Operations
@@ -123,7 +122,7 @@ class _Comparison:
         is_everywhere = self.rules.is_default_changed or self.before.rules.super_users != self.after.rules.super_users
         return sorted(set(SUPPORTED_MASKS) if is_everywhere else set(self.rules.changed_by_type))
 
-    # ---- what has to be looked at ----------------------------------------------------------------
+    # ---- parts to examine ------------------------------------------------------------------------
 
     def look_at(self, resource_type: int) -> None:
         changed = self.rules.changed_by_type.get(resource_type, {})
@@ -142,7 +141,7 @@ class _Comparison:
     def _look_at_principal(
         self, resource_type: int, principal: str, own: set[Pattern], touched: PatternTable | None
     ) -> None:
-        """Where something may change because of its own changed rules, or of everybody's beside any of its own."""
+        """Examine the names where its own changed rules, or changed ``User:*`` rules beside its own, may matter."""
         is_super = [principal in side.rules.super_users for side in (self.before, self.after)]
         if all(is_super):
             return
@@ -171,7 +170,7 @@ class _Comparison:
             self._look_at(name_class, principal)
 
     def _look_everywhere(self, resource_type: int, principal: str) -> None:
-        """At each class within the principal's own patterns, and at the others by buckets."""
+        """Examine each class within the principal's own patterns, and the others by buckets."""
         space = self._space(resource_type, principal)
         table = self._table(resource_type, principal)
         patterns = outermost(table.patterns())
@@ -180,7 +179,7 @@ class _Comparison:
         buckets = self._buckets(resource_type)
         gone = buckets.matched_by(patterns)
         for name_class in gone:
-            # Divided by a pattern, and its example lies on the other side.
+            # A pattern divides the class, and the example is in the other part.
             if name_class.pattern_type == PatternType.PREFIXED and table.longest_prefix(name_class.name) < 0:
                 self._look_at(space.class_of_prefix(name_class.name), principal)
         for bucket in buckets.without(gone):
@@ -191,7 +190,7 @@ class _Comparison:
                     segment.buckets.append(bucket)
 
     def _buckets(self, resource_type: int) -> ClassBuckets:
-        """The classes that are the same for all principals but for their own patterns."""
+        """The classes of all names, apart from the principals' own patterns."""
         if resource_type not in self._buckets_by_type:
             shared = self._groups(resource_type, WILDCARD_PRINCIPAL)
 
@@ -209,7 +208,7 @@ class _Comparison:
             yield from space.within(*pattern)
 
     def _space(self, resource_type: int, principal: str) -> NameSpace:
-        """Split as finely as the principal's decisions need; an open default depends on everybody's rules."""
+        """Split as finely as the principal's decisions need; an open default depends on the rules of all principals."""
         if self.rules.is_default_open:
             if resource_type not in self._open_spaces:
                 self._open_spaces[resource_type] = NameSpace(resource_type, [self._table(resource_type, "")])
@@ -225,7 +224,7 @@ class _Comparison:
             self._tables[key] = PatternTable(_patterns(binding for group in groups for binding in group))
         return self._tables[key]
 
-    # ---- what changes there ----------------------------------------------------------------------
+    # ---- changes in them -------------------------------------------------------------------------
 
     def _look_at(self, name_class: NameClass, principal: str) -> None:
         self.examined += 1
@@ -233,7 +232,7 @@ class _Comparison:
             segment.classes.append(name_class)
 
     def _segments_of(self, name_class: NameClass, principal: str) -> Iterator[Segment]:
-        """Those of the outcomes for the class."""
+        """The segments of the outcomes for the class."""
         resource_type, name = name_class.resource_type, name_class.example
         matching = self._matching(resource_type, principal, name)
         has_rules = self._has_rules(resource_type, name)
@@ -256,7 +255,7 @@ class _Comparison:
         return was.matches(name), is_now.matches(name)
 
     def found(self) -> tuple[AccessChange, ...]:
-        """Changes that differ in their names only are one."""
+        """The changes found. Changes that differ only in their names are merged."""
         merged: dict[AccessChange, list[Segment]] = {}
         for (resource_type, principal, _), segment in self._found.items():
             change = AccessChange(resource_type, principal, *segment.outcome[:6], ())
@@ -284,7 +283,7 @@ class _Comparison:
         return found
 
     def _tables_of_sides(self, resource_type: int) -> tuple[PatternTable, PatternTable]:
-        """The patterns of everybody's rules, before and after."""
+        """The patterns of the rules of all principals, before and after."""
         if resource_type not in self._sides:
             was, is_now = self.before.rules.bindings, self.after.rules.bindings
             groups = self.rules.by_type.get(resource_type, {}).values()
@@ -295,7 +294,7 @@ class _Comparison:
         return self._sides[resource_type]
 
     def _operations(self, resource_type: int) -> int:
-        """A mask of those that are looked at."""
+        """A mask of the operations that are examined."""
         mask = supported_mask(resource_type)
         for bindings in self.rules.changed_by_type.get(resource_type, {}).values():
             for binding in bindings:
@@ -323,7 +322,7 @@ class _Comparison:
         return tuple(found)
 
     def _default_causes(self, name_class: NameClass, *, is_opening: bool) -> list[Cause]:
-        """The default decides about the name on one side only: because its rules came or went, or it changed itself."""
+        """The default decides about the name on one side only: it changed, or the rules for the name came or went."""
         resource_type = name_class.resource_type
         if resource_type not in self._changed_lookups:
             groups = self.rules.changed_by_type.get(resource_type, {}).values()

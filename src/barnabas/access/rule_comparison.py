@@ -1,4 +1,4 @@
-"""Two sets of rules side by side, taken apart for who asks what differs between them."""
+"""Two sets of rules, grouped so that their differences can be found."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIRST_ID = 1 << 64
 
 
 class AccessRules(NamedTuple):
-    """Everything that decides: the ACLs, the super users and the default of the authorizer."""
+    """The input of every decision: the ACLs, the super users and the default of the authorizer."""
 
     bindings: frozenset[AclBinding]
     super_users: frozenset[str] = frozenset()
@@ -33,7 +33,7 @@ class AccessRules(NamedTuple):
 
 
 class Side:
-    """One of the two states, with its index, which takes long to make where there are many rules."""
+    """One of the two states, with its index, which takes long to build from many rules."""
 
     def __init__(self, rules: AccessRules) -> None:
         self.rules = rules
@@ -61,10 +61,10 @@ class Side:
 
 
 class RulesBeforeAndAfter:
-    """By resource type and principal; rules with codes that we don't know decide nothing, and are in no group."""
+    """Rules by resource type and principal. Rules with unknown codes decide nothing and are omitted."""
 
-    def __init__(self, one: AccessRules | Side, other: AccessRules | Side) -> None:
-        self.before, self.after = Side.of(one), Side.of(other)
+    def __init__(self, rules_before: AccessRules | Side, rules_after: AccessRules | Side) -> None:
+        self.before, self.after = Side.of(rules_before), Side.of(rules_after)
         before, after = self.before.rules, self.after.rules
         changed, everything = before.bindings ^ after.bindings, before.bindings | after.bindings
         self.special = before.super_users | after.super_users
@@ -78,14 +78,14 @@ class RulesBeforeAndAfter:
         """A host that no rule names."""
 
     def asked(self, principal: str) -> Principal:
-        """Who is asked about for a principal of a result. A text without a colon names nobody."""
+        """The principal to decide about, for a principal of a result. A text without a colon names no principal."""
         if principal == EVERYBODY_ELSE:
             return self._everybody_else
         kind, _, name = principal.partition(":")
         return Principal(kind, name)
 
     def rules_for(self, resource_type: int, principal: str) -> list[AclBinding]:
-        """Those of both sides whose principal is this text."""
+        """The rules of both sides for this principal."""
         return self.by_type.get(resource_type, {}).get(principal, [])
 
 

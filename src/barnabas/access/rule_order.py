@@ -1,24 +1,30 @@
-"""In which order rules are created and deleted, so that no access is open, or closed, that should not be.
+"""The order in which rules are created and deleted, so that no access is wrongly open or closed in between.
 
-The promise: at every moment what is allowed lies between what is allowed both before and after the change, and what is
-allowed before or after it. Moments are single rules, as a node applies the rules of a request one by one.
+The guarantee: at every moment, every access that is allowed both before and after the change is allowed, and every
+access that is allowed neither before nor after is not. A node applies the rules of a request one by one, so a moment
+follows each single rule.
 
-Where the default is to deny, this order always keeps it: denials first, then what allows, then away with what allowed,
-and the old denials last. Proof for one access: with new denials it can only be less than before, and what it loses is
-denied after; with the new allowing rules on top it is allowed by the old or by the new ones, and denied by neither;
-without the old ones it is less than after; without the old denials it is as after. Within each of the four the access
-goes one way only, so the order does not matter there.
+Where the default is to deny, this order always keeps the guarantee: create denials, create allowing rules, delete
+allowing rules, delete denials. Proof for one access:
 
-Where the default is to allow, the first rule on a resource shuts it for all whom this rule does not allow, and deleting
-rules does that before the last is gone. The first rule then has to allow everything that is allowed after (and the last
-one everything that was before). Two demands are left, and both ask only that something was added already:
+- New denials can only close it, and then it is denied after the change.
+- With the new allowing rules, the old or the new rules allow it, and neither deny it.
+- Without the old allowing rules, it is at most what is allowed after.
+- Without the old denials, it is what is allowed after.
 
-- an allowing rule that would open what is allowed neither before nor after waits for a denial that prevents it;
+Within each of the four phases the access changes in one direction only, so the order within a phase does not matter.
+
+Where the default is to allow, the first rule on a resource closes it for all that this rule does not allow. In the same
+way, deleting rules closes it before the last rule is deleted. So the first rule must allow everything that is allowed
+after, and the last rule everything that was allowed before. Two conditions remain, and both require only that another
+rule was added already:
+
+- an allowing rule that would open an access allowed neither before nor after waits for a denial that prevents it;
 - the first rule on an open resource must allow all that is allowed there after.
 
-A rule that may be added stays one that may be added, whatever is added meanwhile. So adding whatever may be added finds
-an order whenever there is one, and if it gets stuck there is none: then the rest is added denials first (too little is
-open rather than too much), and the names concerned are reported. Deleting is adding backwards.
+A rule that may be added can still be added after any other rules. So adding every rule that may be added finds an
+order if one exists. If no rule may be added, no such order exists: the rest is added denials first (which closes too
+much rather than too little), and the names concerned are reported. Deleting is adding in reverse.
 """
 
 from __future__ import annotations
@@ -46,12 +52,12 @@ class RuleOrder(NamedTuple):
     created: tuple[tuple[AclBinding, ...], ...]
     deleted: tuple[tuple[AclBinding, ...], ...]
     gaps: tuple[NameClass, ...]
-    """Where no order keeps what stays allowed open all the time: between two rules some of it is closed."""
+    """Names for which no order exists: an access that is allowed before and after is closed for a moment."""
 
 
-def order_rules(one: AccessRules | Side, other: AccessRules | Side) -> RuleOrder:
-    """``one`` is before, ``other`` after the change; both have the same super users and the same default."""
-    sides = Side.of(one), Side.of(other)
+def order_rules(rules_before: AccessRules | Side, rules_after: AccessRules | Side) -> RuleOrder:
+    """Both sides have the same super users and the same default."""
+    sides = Side.of(rules_before), Side.of(rules_after)
     before, after = sides[0].rules, sides[1].rules
     added, removed = after.bindings - before.bindings, before.bindings - after.bindings
     if not before.allow_everyone:
@@ -74,18 +80,18 @@ def _is_deny(binding: AclBinding) -> bool:
 
 
 class _Point(NamedTuple):
-    """A part of the space, with the operations that are allowed in it as masks."""
+    """A principal and a host, with masks of the operations that are allowed to them."""
 
     principal: str
     host: str
     before: int
     after: int
     never: int
-    """Operations that the resource type has or a rule names, and that are allowed neither before nor after."""
+    """Operations of the resource type, or named by a rule, that are allowed neither before nor after."""
 
 
 class _Area:
-    """One class of names that new rules cover."""
+    """A class of names that new rules cover."""
 
     __slots__ = ("first", "guards", "is_untouched", "name_class", "rules")
 
@@ -93,14 +99,14 @@ class _Area:
         self.name_class = name_class
         self.rules = rules
         self.is_untouched = False
-        """No rule yet, and something has to stay allowed: only one of ``first`` may come next."""
+        """Without rules so far, and some access must stay allowed: the next rule must be one of ``first``."""
         self.first: frozenset[AclBinding] = frozenset()
         self.guards: list[tuple[frozenset[AclBinding], frozenset[AclBinding]]] = []
-        """Allowing rules, and the denials of which one has to be there before any of them."""
+        """Allowing rules, and denials of which one must be added before any of them."""
 
 
 class _Adding:
-    """Adds rules to ``start``, while ``goal`` says what will be allowed in the end."""
+    """Adds rules to ``start``; ``goal`` has the rules after the last step."""
 
     def __init__(
         self,
@@ -154,7 +160,7 @@ class _Adding:
         return areas
 
     def _area(self, name_class: NameClass, matching: Sequence[AclBinding]) -> _Area | None:
-        """None where nothing is demanded."""
+        """Return the area, or None if it sets no condition on the order."""
         area = _Area(name_class, frozenset(binding for binding in matching if binding in self._rules))
         is_open = not any(binding in self._start.bindings for binding in matching)
         if not is_open and not any(map(_is_deny, area.rules)):
@@ -191,7 +197,7 @@ class _Adding:
 
 
 def _next_batch(left: Sequence[AclBinding], by_rule: dict[AclBinding, list[_Area]]) -> tuple[AclBinding, ...]:
-    """Denials that may be added now; if there are none, other rules that may."""
+    """The denials that may be added now, otherwise the other rules that may be added."""
     ready = [rule for rule in left if all(_may_be_added(rule, area) for area in by_rule[rule])]
     return tuple(rule for rule in ready if _is_deny(rule)) or tuple(ready)
 
@@ -205,9 +211,9 @@ def _may_be_added(rule: AclBinding, area: _Area) -> bool:
 def _guards(
     point: _Point, rules: frozenset[AclBinding], denied: Sequence[AclBinding]
 ) -> list[tuple[frozenset[AclBinding], frozenset[AclBinding]]]:
-    """What is allowed neither before nor after although a new rule allows it has to be denied by a new rule.
+    """A new rule that allows an operation allowed neither before nor after needs a new denial of this operation.
 
-    Unless it is ``denied`` already, by rules that stay until all new ones are there.
+    Operations of ``denied``, rules that stay until all new rules are added, need no new denial.
     """
     found: dict[tuple[frozenset[AclBinding], frozenset[AclBinding]], None] = {}
     speaking = [rule for rule in rules if _concerns(rule, point)]
@@ -228,7 +234,7 @@ def _concerns(rule: AclBinding, point: _Point) -> bool:
 
 
 def _allows(rule: AclBinding, point: _Point) -> bool:
-    """Whether the rule alone allows all that will be allowed."""
+    """Whether the rule alone allows everything that is allowed after the change."""
     if not point.after:
         return True
     if _is_deny(rule) or not _concerns(rule, point):

@@ -51,7 +51,7 @@ def describe(*, options: ClusterOptions | None = None) -> int:
                 "max": can.max if can else None,
                 "level": used.max if used else 0,
             }
-            sheet.add(name, *(_level(name, each) for each in levels.values()))
+            sheet.add(name, *(_level(name, level) for level in levels.values()))
             documents.append({"feature": name, **levels, **_release(name, levels["level"])})
         notes = [] if admin.config.asks_controllers else _hidden(found)
         return Answer({"epoch": found.finalized_epoch, "features": documents}, [sheet], notes)

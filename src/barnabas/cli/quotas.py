@@ -93,7 +93,7 @@ def list_(*, strict: Flag = False, entities: QuotaEntities | None = None, option
         found = await admin.describe_client_quotas(ClientQuotaFilter(matches, strict) if matches else None)
         sheet = Sheet(columns=("whose", "quota", "value"))
         documents = []
-        for entity, values in sorted(found.items(), key=lambda each: str(each[0])):
+        for entity, values in sorted(found.items(), key=lambda row: str(row[0])):
             documents.append({"entity": dict(entity.parts), "quotas": dict(sorted(values.items()))})
             for key, value in sorted(values.items()):
                 sheet.add(str(entity), key, f"{value:.15g}")

@@ -45,13 +45,13 @@ def list_(*, owner_principal: list[str] | None = None, options: ClusterOptions |
     async def work(admin: AdminClient) -> Answer:
         found = await admin.describe_delegation_tokens(owners)
         sheet = Sheet(columns=("token", "owner", "requester", "renewers", "issued", "expires", "max lifetime"))
-        for each in found:
+        for token in found:
             sheet.add(
-                each.token_id, each.owner, each.requester or "", ", ".join(each.renewers),
-                _moment(each.issue_timestamp_ms), _moment(each.expiry_timestamp_ms), _moment(each.max_timestamp_ms),
+                token.token_id, token.owner, token.requester or "", ", ".join(token.renewers),
+                _moment(token.issue_timestamp_ms), _moment(token.expiry_timestamp_ms), _moment(token.max_timestamp_ms),
             )  # fmt: skip
         notes = [] if found else ["no tokens exist, or you may not see them"]
-        return Answer({"tokens": [_document(each) for each in found]}, [sheet] if found else [], notes)
+        return Answer({"tokens": [_document(token) for token in found]}, [sheet] if found else [], notes)
 
     return (options or ClusterOptions()).run(work, right="DESCRIBE on DelegationToken")
 
@@ -172,9 +172,9 @@ def expire(*, hmac_file: str, expiry_time_period: int = -1, options: ChangeOptio
 async def _tried(admin: AdminClient, hmac: bytes, done: str) -> Answer:
     from barnabas.clients.admin.errors import admin_error
 
-    for each in await admin.describe_delegation_tokens():
-        if each.hmac == hmac:
-            return change_answer([Change("token", each.token_id, done)], dry_run=True)
+    for token in await admin.describe_delegation_tokens():
+        if token.hmac == hmac:
+            return change_answer([Change("token", token.token_id, done)], dry_run=True)
     raise admin_error(ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "no token with this HMAC exists, or you may not see it")
 
 

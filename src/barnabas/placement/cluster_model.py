@@ -42,7 +42,7 @@ class Move:
 
     @property
     def adds(self) -> tuple[int, ...]:
-        return tuple(each for each in self.after if each not in self.before)
+        return tuple(replica for replica in self.after if replica not in self.before)
 
     @property
     def copied_bytes(self) -> int:
@@ -55,8 +55,8 @@ class Placement:
     def __init__(self, state: ClusterState) -> None:
         self.state = state
         self.brokers = sorted(state.racks.keys() - state.closed)
-        self.replicas = {each: list(state.replicas[each]) for each in sorted(state.replicas)}
-        self.movable = [each for each in self.replicas if each not in state.fixed]
+        self.replicas = {partition: list(state.replicas[partition]) for partition in sorted(state.replicas)}
+        self.movable = [partition for partition in self.replicas if partition not in state.fixed]
         self.topic_counts: dict[str, Counter[int]] = defaultdict(Counter)
         self.bytes: Counter[int] = Counter()
         self.by_size: dict[int, list[Sized]] = defaultdict(list)
@@ -113,8 +113,8 @@ class Placement:
         rack = racks.get(broker)
         if rack is None:
             return 0
-        others = (each for each in self.replicas[partition] if each not in (broker, without))
-        return sum(1 for each in others if racks.get(each) == rack)
+        others = (replica for replica in self.replicas[partition] if replica not in (broker, without))
+        return sum(1 for replica in others if racks.get(replica) == rack)
 
     def can_replace(self, partition: TopicPartition, old: int, new: int) -> bool:
         """Whether it may change places: it may move, is not there yet, and its replicas are not on fewer racks then."""
@@ -146,7 +146,7 @@ class Placement:
             before, after = self.state.replicas[partition], tuple(self.replicas[partition])
             if before != after:
                 made.append(Move(partition, before, after, self.size(partition)))
-        return sorted(made, key=lambda each: not each.adds)
+        return sorted(made, key=lambda move: not move.adds)
 
 
 class Candidates:
@@ -165,7 +165,7 @@ class Candidates:
         while True:
             if entries is None:
                 there = self._placement.on_broker(full, self._topic)
-                entries = [each for each in there if self._fits(each[1], full, empty)]
+                entries = [entry for entry in there if self._fits(entry[1], full, empty)]
                 self._found[full, empty] = entries
             while entries:
                 partition = entries.pop(_nearest(entries, size))[1]

@@ -27,8 +27,8 @@ def balance_leaders(placement: Placement, partitions: Sequence[TopicPartition]) 
         total[brokers[0]] += 1
         by_topic[partition.topic][brokers[0]] += 1
     of_topics: dict[str, list[TopicPartition]] = defaultdict(list)
-    for each in partitions:
-        of_topics[each.topic].append(each)
+    for partition in partitions:
+        of_topics[partition.topic].append(partition)
     for topic, own in of_topics.items():
         _Leaders(placement, own, by_topic[topic], total, by_topic).balance(lambda *_: True)
 
@@ -53,8 +53,8 @@ class _Leaders:
         self._placement, self._counted, self._total, self._by_topic = placement, counted, total, by_topic
         # old leader -> possible new one -> partitions; a set that keeps its order.
         self._could: dict[int, dict[int, dict[TopicPartition, None]]] = defaultdict(lambda: defaultdict(dict))
-        for each in partitions:
-            self._list(each)
+        for partition in partitions:
+            self._list(partition)
 
     def balance(self, may: May) -> None:
         while (chain := self._shortest_chain(may)) is not None:
@@ -68,17 +68,17 @@ class _Leaders:
 
     def _list(self, partition: TopicPartition) -> None:
         leader, *others = self._placement.replicas[partition]
-        for each in others:
-            self._could[leader][each][partition] = None
+        for follower in others:
+            self._could[leader][follower][partition] = None
 
     def _unlist(self, partition: TopicPartition) -> None:
         leader, *others = self._placement.replicas[partition]
-        for each in others:
-            del self._could[leader][each][partition]
+        for follower in others:
+            del self._could[leader][follower][partition]
 
     def _shortest_chain(self, may: May) -> Chain | None:
         brokers = self._placement.brokers
-        ordered = sorted(brokers, key=lambda each: (self._counted[each], self._total[each], each))
+        ordered = sorted(brokers, key=lambda broker: (self._counted[broker], self._total[broker], broker))
         for full in reversed(ordered):
             if self._counted[full] - self._counted[ordered[0]] < 2:
                 break
@@ -97,7 +97,7 @@ class _Leaders:
             for new in self._placement.brokers:
                 if new in steps:
                     continue
-                partition = next((each for each in self._could[old][new] if may(each, old, new)), None)
+                partition = next((candidate for candidate in self._could[old][new] if may(candidate, old, new)), None)
                 if partition is not None:
                     steps[new] = partition, old
                     queue.append(new)

@@ -39,7 +39,7 @@ def rebalance(state: ClusterState) -> list[Move]:
     placement = Placement(state)
     for partition in placement.movable:
         _use_more_racks(placement, partition)
-    topics = dict.fromkeys(each.topic for each in placement.movable)
+    topics = dict.fromkeys(partition.topic for partition in placement.movable)
     made = -1
     while made != placement.replaced_count:  # Where racks stand in the way, one step can open the way for another.
         made = placement.replaced_count
@@ -57,18 +57,20 @@ def drain(state: ClusterState, leaving: Collection[int]) -> list[Move]:
     Where the preferred leader leaves, replicas that stay and new ones are equally good.
     """
     placement = Placement(state)
-    touched = [each for each in placement.movable if not set(leaving).isdisjoint(placement.replicas[each])]
+    touched = [
+        partition for partition in placement.movable if not set(leaving).isdisjoint(placement.replicas[partition])
+    ]
     for partition in touched:
-        for old in [each for each in placement.replicas[partition] if each in leaving]:
-            free = [each for each in placement.brokers if each not in (*placement.replicas[partition], *leaving)]
+        for old in [broker for broker in placement.replicas[partition] if broker in leaving]:
+            free = [broker for broker in placement.brokers if broker not in (*placement.replicas[partition], *leaving)]
             if not free:
                 count = len(placement.replicas[partition])
                 raise ValueError(f"{partition} has {count} replicas, and no other broker is left for the one on {old}")
             new = min(
                 free,
-                key=lambda each: (
-                    placement.same_rack(partition, each, old),
-                    *placement.load(partition.topic, each),
+                key=lambda broker: (
+                    placement.same_rack(partition, broker, old),
+                    *placement.load(partition.topic, broker),
                 ),
             )
             placement.replace(partition, old, new)
@@ -80,20 +82,22 @@ def _use_more_racks(placement: Placement, partition: TopicPartition) -> None:
     racks, topic = placement.state.racks, partition.topic
     while True:
         brokers = placement.replicas[partition]
-        crowded = [each for each in brokers if each in placement.brokers and placement.same_rack(partition, each)]
-        used = {racks.get(each) for each in brokers}
-        better = [each for each in placement.brokers if racks[each] not in used]
+        crowded = [
+            broker for broker in brokers if broker in placement.brokers and placement.same_rack(partition, broker)
+        ]
+        used = {racks.get(broker) for broker in brokers}
+        better = [broker for broker in placement.brokers if racks[broker] not in used]
         if not crowded or not better:
             return
-        old = max(crowded, key=lambda each: placement.load(topic, each))
-        placement.replace(partition, old, min(better, key=lambda each: placement.load(topic, each)))
+        old = max(crowded, key=lambda broker: placement.load(topic, broker))
+        placement.replace(partition, old, min(better, key=lambda broker: placement.load(topic, broker)))
 
 
 def _balance_topic(placement: Placement, topic: str) -> None:
     candidates = Candidates(placement, placement.can_replace, topic)
 
     def ordered() -> list[int]:
-        return sorted(placement.brokers, key=lambda each: placement.load(topic, each))
+        return sorted(placement.brokers, key=lambda broker: placement.load(topic, broker))
 
     _hand_over(placement, candidates, placement.topic_counts[topic].__getitem__, ordered)
 
@@ -103,7 +107,7 @@ def _balance_counts(placement: Placement) -> None:
     candidates = Candidates(placement, partial(_evens_topic, placement))
 
     def ordered() -> list[int]:
-        return sorted(placement.brokers, key=lambda each: (placement.bytes[each], each))
+        return sorted(placement.brokers, key=lambda broker: (placement.bytes[broker], broker))
 
     _hand_over(placement, candidates, placement.count, ordered)
 
@@ -138,7 +142,7 @@ def _evens_topic(placement: Placement, partition: TopicPartition, full: int, emp
 def _balance_bytes(placement: Placement) -> None:
     if not placement.brokers:
         return
-    mean = sum(placement.bytes[each] for each in placement.brokers) / len(placement.brokers)
+    mean = sum(placement.bytes[broker] for broker in placement.brokers) / len(placement.brokers)
     low, high = mean * (1 - _TOLERANCE), mean * (1 + _TOLERANCE)
     in_vain: set[tuple[int, int]] = set()
 
@@ -174,18 +178,18 @@ def _best_exchange(placement: Placement, full: int, empty: int) -> tuple[TopicPa
             best = price, there, back
 
     if placement.count(full) > placement.count(empty):
-        one = next((each for each in placement.near(full, excess) if _evens_topic(placement, each, full, empty)), None)
-        if one is not None:
-            consider(one, None)
+        lone = next((lone for lone in placement.near(full, excess) if _evens_topic(placement, lone, full, empty)), None)
+        if lone is not None:
+            consider(lone, None)
     for there in islice(placement.near(full, excess), _TRIED_SWAPS):
         if not placement.can_replace(there, full, empty):
             continue
         wanted = max(0, placement.size(there) - excess)
         back = next(
             (
-                each
-                for each in islice(placement.near(empty, wanted), _TRIED_SWAPS)
-                if _can_swap(placement, there, each, full, empty)
+                other
+                for other in islice(placement.near(empty, wanted), _TRIED_SWAPS)
+                if _can_swap(placement, there, other, full, empty)
             ),
             None,
         )

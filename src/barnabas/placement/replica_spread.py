@@ -86,7 +86,7 @@ class _Plan:
         rack = self.racks[broker]
         if rack is None:
             return 0
-        return sum(1 for each in self.replicas[partition] if each != broker and self.racks[each] == rack)
+        return sum(1 for other in self.replicas[partition] if other != broker and self.racks[other] == rack)
 
     def shrink(self, partition: TopicPartition, factor: int) -> None:
         """The preferred leader goes last."""
@@ -94,26 +94,32 @@ class _Plan:
             followers = self.replicas[partition][1:]
             self._remove(
                 partition,
-                max(followers, key=lambda each: (self._same_rack(partition, each), *self._load(partition, each), each)),
+                max(
+                    followers,
+                    key=lambda broker: (self._same_rack(partition, broker), *self._load(partition, broker), broker),
+                ),
             )
 
     def fill(self, partition: TopicPartition, factor: int) -> None:
         while len(self.replicas[partition]) < factor:
-            free = (each for each in self.racks if each not in self.replicas[partition])
+            free = (broker for broker in self.racks if broker not in self.replicas[partition])
             self._add(
                 partition,
-                min(free, key=lambda each: (self._same_rack(partition, each), *self._load(partition, each), each)),
+                min(
+                    free,
+                    key=lambda broker: (self._same_rack(partition, broker), *self._load(partition, broker), broker),
+                ),
             )
 
     def use_more_racks(self, partition: TopicPartition) -> None:
         while True:
-            crowded = [each for each in self.replicas[partition] if self._same_rack(partition, each)]
-            used = {self.racks[each] for each in self.replicas[partition]}
-            better = [each for each, rack in self.racks.items() if rack is not None and rack not in used]
+            crowded = [broker for broker in self.replicas[partition] if self._same_rack(partition, broker)]
+            used = {self.racks[broker] for broker in self.replicas[partition]}
+            better = [broker for broker, rack in self.racks.items() if rack is not None and rack not in used]
             if not crowded or not better:
                 return
-            place = self._remove(partition, max(crowded, key=lambda each: (*self._load(partition, each), each)))
-            self._add(partition, min(better, key=lambda each: (*self._load(partition, each), each)), place)
+            place = self._remove(partition, max(crowded, key=lambda broker: (*self._load(partition, broker), broker)))
+            self._add(partition, min(better, key=lambda broker: (*self._load(partition, broker), broker)), place)
 
     def balance(self, topics: Sequence[str], count: Count) -> None:
         """Take from brokers that have at least two more than others. No topic becomes less equal by it."""
@@ -132,7 +138,7 @@ class _Plan:
                 on = self.on[topics[index]]
                 if len(on[full]) <= len(on[empty]):
                     continue
-                fitting = [each for each in on[full] - on[empty] if self._keeps_racks(each, full, empty)]
+                fitting = [candidate for candidate in on[full] - on[empty] if self._keeps_racks(candidate, full, empty)]
                 if fitting:
                     return index, min(fitting), full, empty
         return None
@@ -140,7 +146,7 @@ class _Plan:
     def _keeps_racks(self, partition: TopicPartition, old: int, new: int) -> bool:
         if self.racks[new] == self.racks[old]:
             return True
-        others = [self.racks[each] for each in self.replicas[partition] if each != old]
+        others = [self.racks[broker] for broker in self.replicas[partition] if broker != old]
         return self.racks[new] not in others or self.racks[old] in others
 
     def balance_leaders(self) -> None:
@@ -164,14 +170,16 @@ class _Plan:
         total: Counter[int],
     ) -> None:
         led_by: dict[int, dict[TopicPartition, None]] = defaultdict(dict)  # A set that keeps its order.
-        for each in partitions:
-            led_by[self.replicas[each][0]][each] = None
+        for led_partition in partitions:
+            led_by[self.replicas[led_partition][0]][led_partition] = None
         in_vain: set[tuple[int, int]] = set()  # Looking again at each step would take most of the time.
         while True:
             for full, empty in _pairs(self.racks, count):
                 if (full, empty) in in_vain:
                     continue
-                partition = next((each for each in led_by[full] if self._can_lead(each, full, empty, led)), None)
+                partition = next(
+                    (candidate for candidate in led_by[full] if self._can_lead(candidate, full, empty, led)), None
+                )
                 if partition is not None:
                     break
                 in_vain.add((full, empty))
@@ -193,7 +201,7 @@ class _Plan:
 
 def _pairs(brokers: Iterable[int], count: Count) -> Iterable[tuple[int, int]]:
     """Those with too much, each beside those with too little; the greatest differences first."""
-    ordered = sorted(brokers, key=lambda each: (count(each), each))
+    ordered = sorted(brokers, key=lambda broker: (count(broker), broker))
     for full in reversed(ordered):
         for empty in ordered:
             if count(full) - count(empty) <= 1:

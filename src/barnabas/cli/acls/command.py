@@ -63,20 +63,20 @@ def list_(
     """
     named = (resources or AclResources()).named()
     pattern = (resources or AclResources()).pattern(PatternType.MATCH)
-    who = [(AclPermissionType.ANY, each, None) for each in parse_principals(principal)]
+    who = [(AclPermissionType.ANY, parsed, None) for parsed in parse_principals(principal)]
     wanted = filters(named, pattern, who, parse_operations(operation, any_allowed=True))
 
     async def work(admin: AdminClient) -> Answer:
         found = await _found(admin, wanted)
         sheet = Sheet(columns=("resource", "principal", "permission", "operation", "host"))
-        for each in found:
-            style = "red" if each.permission == _DENY else ""
+        for acl in found:
+            style = "red" if acl.permission == _DENY else ""
             sheet.add(
-                pattern_text(each.resource_type, each.name, each.pattern_type), each.principal,
-                permission_word(each.permission), operation_word(each.operation), each.host, style=style,
+                pattern_text(acl.resource_type, acl.name, acl.pattern_type), acl.principal,
+                permission_word(acl.permission), operation_word(acl.operation), acl.host, style=style,
             )  # fmt: skip
         return Answer(
-            {"acls": [_document(each) for each in found]},
+            {"acls": [_document(acl) for acl in found]},
             [sheet] if found else [],
             [] if found else ["no such ACL exists"],
         )
@@ -146,18 +146,18 @@ def add(
 
     async def work(admin: AdminClient) -> Answer:
         if dry_run:  # The protocol has no dry run here. An ACL that exists already would change nothing.
-            held = set(await _found(admin, [AclBindingFilter(*each) for each in wanted]))
-            changes = [_change(each, "added") for each in wanted if each not in held]
-            notes = [f"ACL {_words(each)} exists already" for each in wanted if each in held]
+            held = set(await _found(admin, [AclBindingFilter(*binding) for binding in wanted]))
+            changes = [_change(binding, "added") for binding in wanted if binding not in held]
+            notes = [f"ACL {_words(binding)} exists already" for binding in wanted if binding in held]
             return change_answer(changes, dry_run=True, notes=notes)
         results = merged(
             [await admin.create_acls(part, wait=wait) for part in in_steps(wanted, _RULES_PER_STEP, "adding ACLs")]
         )
         problems = [
-            replace(problem_of(error, right="ALTER on Cluster"), item=f"ACL {_words(each)}")
-            for each, error in results.errors.items()
+            replace(problem_of(error, right="ALTER on Cluster"), item=f"ACL {_words(acl)}")
+            for acl, error in results.errors.items()
         ]
-        return change_answer([_change(each, "added") for each in results.values], problems, dry_run=False)
+        return change_answer([_change(acl, "added") for acl in results.values], problems, dry_run=False)
 
     return options.run(work, right="ALTER on Cluster")
 
@@ -228,13 +228,13 @@ def remove(
             consumer=consumer,
             idempotent=idempotent,
         )
-        wanted = [AclBindingFilter(*each)._replace(pattern_type=pattern) for each in rules]
+        wanted = [AclBindingFilter(*rule)._replace(pattern_type=pattern) for rule in rules]
     else:
         if producer or consumer or idempotent or allow_host or deny_host:
             raise UsageError("no principal given: give --allow-principal or --deny-principal")
         if not named and not principal:
             raise UsageError("no ACLs selected: give a resource, for example --topic orders, or --principal User:alice")
-        who = [(AclPermissionType.ANY, each, None) for each in parse_principals(principal)]
+        who = [(AclPermissionType.ANY, parsed, None) for parsed in parse_principals(principal)]
         wanted = filters(named, pattern, who, parse_operations(operation, any_allowed=True))
     options = options or ChangeOptions()
     dry_run = options.dry_run
@@ -250,12 +250,12 @@ def remove(
                     for part in in_steps(wanted, _RULES_PER_STEP, "removing ACLs")
                 ]
             )
-            gone = list(dict.fromkeys(each for found in results.values.values() for each in found))
+            gone = list(dict.fromkeys(acl for found in results.values.values() for acl in found))
             problems = problems_of(results.errors, right="ALTER on Cluster")
         notes = []
         if not gone and not problems:
             notes.append("no such ACL exists; 'barnabas acls list' shows the ACLs")
-        return change_answer([_change(each, "removed") for each in gone], problems, dry_run=dry_run, notes=notes)
+        return change_answer([_change(acl, "removed") for acl in gone], problems, dry_run=dry_run, notes=notes)
 
     return options.run(work, right="ALTER on Cluster")
 
@@ -279,8 +279,8 @@ def _who(
 async def _found(admin: AdminClient, wanted: Sequence[AclBindingFilter]) -> list[AclBinding]:
     """The ACLs that any filter matches, in a stable order."""
     found: dict[AclBinding, None] = {}
-    for each in wanted:
-        found.update([(rule, None) async for rule in admin.describe_acls(each)])
+    for acl in wanted:
+        found.update([(rule, None) async for rule in admin.describe_acls(acl)])
     return sorted(found)
 
 

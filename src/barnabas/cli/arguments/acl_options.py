@@ -20,7 +20,9 @@ __all__ = ["AclResources", "Resource", "bindings", "filters", "parse_hosts", "pa
 
 ANY = "any"
 Resource = tuple[ResourceType, str]
-_OPERATIONS = {each.name.replace("_", "").casefold(): each for each in AclOperation if each > AclOperation.ANY}
+_OPERATIONS = {
+    operation.name.replace("_", "").casefold(): operation for operation in AclOperation if operation > AclOperation.ANY
+}
 _PRODUCER = {
     ResourceType.TOPIC: (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE),
     ResourceType.TRANSACTIONAL_ID: (AclOperation.WRITE, AclOperation.DESCRIBE),
@@ -176,7 +178,7 @@ def _needed(
     if not producer and not consumer:
         if idempotent:
             raise UsageError("--idempotent needs --producer")
-        return [(each, operations or (AclOperation.ALL,)) for each in resources]
+        return [(resource, operations or (AclOperation.ALL,)) for resource in resources]
     if operations:
         raise UsageError("--producer and --consumer imply the operations: omit --operation")
     kinds = {kind for kind, _ in resources}
@@ -189,9 +191,12 @@ def _needed(
     if strange:
         raise UsageError(f"--{strange[0]}: the requested producer and consumer ACLs have no such resource; omit it")
     needed: list[tuple[Resource, Sequence[AclOperation]]] = []
-    for each in resources:
-        wanted = (*(_PRODUCER.get(each[0], ()) if producer else ()), *(_CONSUMER.get(each[0], ()) if consumer else ()))
-        needed.append((each, tuple(dict.fromkeys(wanted))))
+    for resource in resources:
+        wanted = (
+            *(_PRODUCER.get(resource[0], ()) if producer else ()),
+            *(_CONSUMER.get(resource[0], ()) if consumer else ()),
+        )
+        needed.append((resource, tuple(dict.fromkeys(wanted))))
     if idempotent:
         needed.append(((ResourceType.CLUSTER, CLUSTER_NAME), (AclOperation.IDEMPOTENT_WRITE,)))
     return needed

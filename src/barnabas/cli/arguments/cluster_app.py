@@ -45,7 +45,7 @@ def _no_verb(app: App, first: str) -> str:
     word = first.lstrip("-").partition("=")[0]
     if word in app:
         return f"{first}: the verb comes first and without dashes: '{app.name[0]} {word} ...'"
-    verbs = ", ".join(each for each in app if not each.startswith("-"))
+    verbs = ", ".join(name for name in app if not name.startswith("-"))
     return f"{first}: the verb is missing: put one of {verbs} before the options"
 
 
@@ -54,14 +54,14 @@ def main_of(app: App) -> Callable[[Sequence[str]], int]:
 
     def main(arguments: Sequence[str]) -> int:
         name = app.name[0]
-        verb = next((each for each in arguments if not each.startswith("-")), "")
+        verb = next((argument for argument in arguments if not argument.startswith("-")), "")
         if arguments and (wrong := _no_verb(app, arguments[0])):
             sys.stderr.write(f"{name}: {printable(wrong)}\n  next: '{name} --help' lists verbs and options\n")
             return USAGE_ERROR
         running_command.set(f"{name} {verb}" if verb in app else name)
         try:
             status = app(
-                [STANDARD_INPUT if each == "-" else each for each in arguments],
+                [STANDARD_INPUT if argument == "-" else argument for argument in arguments],
                 exit_on_error=False,
                 print_error=False,
                 result_action="return_value",

@@ -132,7 +132,7 @@ class ClusterOptions:
             raise UsageError(f"--command-config: can't read {self.command_config}: {error.strerror}") from error
         except MalformedProperties as error:
             raise UsageError(f"--command-config: {self.command_config}: {error}") from error
-        return dict(found.values), tuple(f"{self.command_config}: {each}" for each in found.warnings)
+        return dict(found.values), tuple(f"{self.command_config}: {warning}" for warning in found.warnings)
 
 
 @Parameter(name="*", group=_ANSWER)

@@ -98,7 +98,7 @@ class Entities:
         if kind is None:
             raise UsageError(WHOSE)
         if kind == ConfigResourceType.TOPIC:
-            return [ConfigResource.topic(each.name) async for each in admin.list_topics(include_internal=True)]
+            return [ConfigResource.topic(topic.name) async for topic in admin.list_topics(include_internal=True)]
         if kind in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
             brokers = [str(node.id) for node in (await admin.describe_cluster()).nodes]
             defaults = [""] if kind == ConfigResourceType.BROKER else []
@@ -122,7 +122,7 @@ async def resource_problems(
 ) -> list[Problem]:
     """Problems for refused resources, with the missing right or the nearest topic name."""
     is_unknown = any(error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for error in errors.values())
-    topics = [each.name async for each in admin.list_topics(include_internal=True)] if is_unknown else []
+    topics = [topic.name async for topic in admin.list_topics(include_internal=True)] if is_unknown else []
     problems = []
     for resource, error in errors.items():
         known = advice(resource) if callable(advice) else advice

@@ -53,7 +53,7 @@ def read_moves(path: str, option: str) -> dict[TopicPartition, Move]:
         if partition in found:
             raise UsageError(f"{where}: {partition} is listed twice")
         replicas = entry.get("replicas")
-        if not isinstance(replicas, list) or not replicas or not all(_is_number(each) for each in replicas):
+        if not isinstance(replicas, list) or not replicas or not all(_is_number(replica) for replica in replicas):
             raise UsageError(
                 f'{where}: "replicas" must be a list of broker ids, for example [1, 2], not {_shown(replicas)}'
             )
@@ -105,12 +105,12 @@ def moves_document(replicas: dict[TopicPartition, tuple[int, ...]]) -> dict[str,
         "version": 1,
         "partitions": [
             {
-                "topic": each.topic,
-                "partition": each.partition,
+                "topic": partition.topic,
+                "partition": partition.partition,
                 "replicas": list(brokers),
                 "log_dirs": [ANY] * len(brokers),
             }
-            for each, brokers in sorted(replicas.items())
+            for partition, brokers in sorted(replicas.items())
         ],
     }
 
@@ -165,11 +165,11 @@ def _topic(entry: dict[str, object], where: str) -> str:
 def _log_dirs(value: object, count: int, where: str) -> tuple[str, ...]:
     if value is None:
         return ()
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list) or not all(isinstance(path, str) for path in value):
         raise UsageError(f'{where}: "log_dirs" must be a list of paths or "{ANY}", not {_shown(value)}')
     if len(value) != count:
         raise UsageError(f'{where}: "log_dirs" has {len(value)} entries for {count} replicas')
-    relative = next((each for each in value if each != ANY and not each.startswith("/")), None)
+    relative = next((path for path in value if path != ANY and not path.startswith("/")), None)
     if relative is not None:
         raise UsageError(f'{where}: "log_dirs": a path must be absolute or "{ANY}", not {_shown(relative)}')
     return tuple(value)

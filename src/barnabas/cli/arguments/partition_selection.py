@@ -47,7 +47,7 @@ async def meant_partitions(
     if whole:
         described = await admin.describe_topics(whole)
         for name in described.errors:
-            known = [each.name async for each in admin.list_topics(include_internal=True)]
+            known = [topic.name async for topic in admin.list_topics(include_internal=True)]
             near = nearest(str(name), known)
             raise UnknownName(str(name), "no topic of this name exists, or you may not see it", near)
         counts = {topic.name: len(topic.partitions) for topic in described.values.values()}

@@ -62,7 +62,7 @@ def parse_partitions(text: str) -> list[int]:
 
 
 async def topic_names(admin: AdminClient) -> list[str]:
-    return [each.name async for each in admin.list_topics(include_internal=True)]
+    return [topic.name async for topic in admin.list_topics(include_internal=True)]
 
 
 async def select_topics(
@@ -72,10 +72,10 @@ async def select_topics(
 
     Raises UsageError for an invalid expression, UnknownName for a name that does not exist.
     """
-    known = [each async for each in admin.list_topics(include_internal=True)]
+    known = [topic async for topic in admin.list_topics(include_internal=True)]
     if not wanted:
-        return [each for each in known if include_internal or not each.is_internal]
-    by_name = {each.name: each for each in known}
+        return [topic for topic in known if include_internal or not topic.is_internal]
+    by_name = {topic.name: topic for topic in known}
     chosen: dict[str, TopicListing] = {}
     for text in wanted:
         if topic_name_problem(text) is None and text in by_name:
@@ -84,7 +84,7 @@ async def select_topics(
         matching = _matching(text, known)
         if not matching and topic_name_problem(text) is None:
             raise UnknownName(text, "no topic of this name exists, or you may not see it", nearest(text, by_name))
-        chosen |= {each.name: each for each in matching if include_internal or not each.is_internal}
+        chosen |= {topic.name: topic for topic in matching if include_internal or not topic.is_internal}
     return list(chosen.values())
 
 
@@ -117,4 +117,4 @@ def _matching(text: str, known: Sequence[TopicListing]) -> list[TopicListing]:
         pattern = re.compile(text.replace(",", "|"))
     except re.error as error:
         raise UsageError(f"{text}: neither a topic name nor a valid regular expression: {error}") from error
-    return [each for each in known if pattern.fullmatch(each.name)]
+    return [topic for topic in known if pattern.fullmatch(topic.name)]

@@ -79,7 +79,7 @@ class AdminLoad:
         return f"{self.scope}-{index}"
 
     def topics_of(self, request: int) -> list[str]:
-        return [self.topic(request * self.items + each) for each in range(self.items)]
+        return [self.topic(request * self.items + item) for item in range(self.items)]
 
     def rules_of(self, request: int) -> list[AclBinding]:
         return [
@@ -169,7 +169,7 @@ def _request(name: str, load: AdminLoad, made: Made) -> Callable[[AdminClient, i
 
     def some_topics(index: int) -> list[str]:
         known = list(made.topics)
-        return [known[(index * load.items + each) % len(known)] for each in range(min(load.items, len(known)))]
+        return [known[(index * load.items + item) % len(known)] for item in range(min(load.items, len(known)))]
 
     async def create_topics(admin: AdminClient, index: int) -> int:
         return await _create(load, admin, made, load.topics_of(index))
@@ -178,11 +178,11 @@ def _request(name: str, load: AdminLoad, made: Made) -> Callable[[AdminClient, i
         return _all_of(await admin.describe_topics(some_topics(index)))
 
     async def describe_configs(admin: AdminClient, index: int) -> int:
-        return _all_of(await admin.describe_configs([ConfigResource.topic(each) for each in some_topics(index)]))
+        return _all_of(await admin.describe_configs([ConfigResource.topic(name) for name in some_topics(index)]))
 
     async def alter_configs(admin: AdminClient, index: int) -> int:
         op = AlterConfigOp("retention.ms", str(86_400_000 + index))
-        changes = {ConfigResource.topic(each): [op] for each in some_topics(index)}
+        changes = {ConfigResource.topic(name): [op] for name in some_topics(index)}
         return _all_of(await admin.incremental_alter_configs(changes))
 
     async def create_acls(admin: AdminClient, index: int) -> int:
@@ -203,7 +203,7 @@ def _request(name: str, load: AdminLoad, made: Made) -> Callable[[AdminClient, i
 
 async def _create(load: AdminLoad, admin: AdminClient, made: Made, names: list[str]) -> int:
     made.topics.update(dict.fromkeys(names))
-    results = await admin.create_topics([NewTopic(each, load.partitions, load.replication_factor) for each in names])
+    results = await admin.create_topics([NewTopic(name, load.partitions, load.replication_factor) for name in names])
     for name in results.errors:
         made.topics.pop(name, None)
     return _all_of(results)
@@ -243,7 +243,7 @@ async def _clean_up(
 
     async def delete_acls(admin: AdminClient, index: int) -> int:
         part = rules[index * load.items : (index + 1) * load.items]
-        results = await admin.delete_acls([AclBindingFilter(*each) for each in part])
+        results = await admin.delete_acls([AclBindingFilter(*rule) for rule in part])
         for rule in part:
             if AclBindingFilter(*rule) in results.values:
                 made.rules.pop(rule, None)
@@ -281,7 +281,7 @@ async def _until_gone(load: AdminLoad, admin: AdminClient, made: Made) -> None:
     end = loop.time() + _GONE_WITHIN_S
     try:
         while True:
-            shown = [each.name async for each in admin.list_topics() if each.name.startswith(f"{load.scope}-")]
+            shown = [topic.name async for topic in admin.list_topics() if topic.name.startswith(f"{load.scope}-")]
             if not shown or loop.time() > end:
                 made.topics.update(dict.fromkeys(shown))
                 return
@@ -324,21 +324,21 @@ def _answer(load: AdminLoad, figures: Sequence[Figures], throttle: ThrottleStati
     sheet = Sheet(columns=("operation", "requests", "requests/s", "items/s", *LATENCY_COLUMNS))
     notes = throttle_notes(throttle)
     problems: list[Problem] = []
-    for each in figures:
-        if each.requests:
+    for operation in figures:
+        if operation.requests:
             sheet.add(
-                each.what, f"{each.requests:,}", number(rate(each.requests, each.elapsed_s)),
-                number(rate(each.items, each.elapsed_s)), *latency_cells(each.latencies),
+                operation.what, f"{operation.requests:,}", number(rate(operation.requests, operation.elapsed_s)),
+                number(rate(operation.items, operation.elapsed_s)), *latency_cells(operation.latencies),
             )  # fmt: skip
-        if _is_without_authorizer(each):
-            notes.append(f"{each.what}: skipped, because the cluster has no authorizer (authorizer.class.name)")
-        elif each.failure is not None:
-            problems.append(_problem(load, each))
+        if _is_without_authorizer(operation):
+            notes.append(f"{operation.what}: skipped, because the cluster has no authorizer (authorizer.class.name)")
+        elif operation.failure is not None:
+            problems.append(_problem(load, operation))
     document = {
         "scope": load.scope,
         "clients": load.clients,
         "items_per_request": load.items,
-        "operations": [each.document() for each in figures if each.requests],
+        "operations": [operation.document() for operation in figures if operation.requests],
         "throttle": throttle_document(throttle),
     }
     return Answer(document, [sheet] if sheet.rows else [], notes, [*problems, *left])

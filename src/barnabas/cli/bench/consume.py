@@ -83,7 +83,7 @@ async def listed_offsets(
     """The offset of each partition. Raises AdminError for the first partition without one, ClientError."""
     isolation = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
     async with AdminClient(config=config) as admin:
-        wanted = {TopicPartition(metadata.name, each): spec for each in metadata.partitions}
+        wanted = {TopicPartition(metadata.name, partition): spec for partition in metadata.partitions}
         results = await admin.list_offsets(wanted, isolation_level=isolation)
     for error in results.errors.values():
         raise error
@@ -107,7 +107,7 @@ async def measure_consume(
         fetcher = Fetcher(
             network, source, settings, positions, received.take, until=until, answered=received.fetches.record
         )
-        total = load.count if until is None else sum(until[each] - positions[each] for each in positions)
+        total = load.count if until is None else sum(until[partition] - positions[partition] for partition in positions)
         fetcher.start(metadata)
         try:
             async with live(f"consume {load.topic}", total, lambda: Progress(received.records, received.size)):
@@ -123,12 +123,12 @@ async def _until_enough(fetcher: Fetcher, received: Received, patience_s: float)
     while not (received.enough.is_set() or fetcher.finished.is_set()):
         if loop.time() - (received.last_at or received.began_at) > patience_s:
             return
-        waiting = [asyncio.ensure_future(each.wait()) for each in (received.enough, fetcher.finished)]
+        waiting = [asyncio.ensure_future(event.wait()) for event in (received.enough, fetcher.finished)]
         try:
             await asyncio.wait(waiting, timeout=_LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in waiting:
-                each.cancel()
+            for task in waiting:
+                task.cancel()
 
 
 def _answer(load: ConsumeLoad, received: Received, fetcher: Fetcher, *, has_stopped: bool) -> Answer:

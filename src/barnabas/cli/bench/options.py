@@ -137,20 +137,20 @@ def stop_at_signals() -> Iterator[asyncio.Event]:
         stop.set()
         if sys.stderr.isatty():
             sys.stderr.write("\nstopping; press Ctrl-C again to end at once\n")
-        for each in signals:
-            loop.remove_signal_handler(each)
+        for number in signals:
+            loop.remove_signal_handler(number)
 
     try:
-        for each in signals:
-            loop.add_signal_handler(each, stopped)
+        for number in signals:
+            loop.add_signal_handler(number, stopped)
     except (NotImplementedError, RuntimeError, ValueError):
         pass  # Not the main thread, or Windows: Ctrl-C ends it at once.
     try:
         yield stop
     finally:
         if not stop.is_set():
-            for each in signals:
-                loop.remove_signal_handler(each)
+            for number in signals:
+                loop.remove_signal_handler(number)
 
 
 async def until_stopped(work: Awaitable[object], stop: asyncio.Event, *, grace_s: float = 0) -> bool:

@@ -105,9 +105,9 @@ def unregister(broker_id: NodeId, *, options: ChangeOptions | None = None) -> in
             await admin.unregister_broker(broker_id)
             return change_answer([change], dry_run=False)
         found = await admin.describe_cluster(include_fenced_brokers=True)
-        node = next((each for each in found.nodes if each.id == broker_id), None)
+        node = next((node for node in found.nodes if node.id == broker_id), None)
         if node is None:
-            known = ", ".join(str(each.id) for each in found.nodes)
+            known = ", ".join(str(node.id) for node in found.nodes)
             problem = Problem(
                 "no broker with this id is registered", str(broker_id), advice=f"registered brokers: {known}"
             )

@@ -37,7 +37,7 @@ def read_cluster(folder: Path) -> LocalCluster | None:
     try:
         return LocalCluster.from_document(json.loads(path.read_text()))
     except FileNotFoundError:
-        if folder.exists() and any(each.name != _LOCK_FILE for each in folder.iterdir()):
+        if folder.exists() and any(entry.name != _LOCK_FILE for entry in folder.iterdir()):
             raise FolderProblem(f"--data {folder}: the folder contains other files: choose a new folder") from None
         return None
     except NotADirectoryError:

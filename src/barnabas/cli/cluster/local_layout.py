@@ -179,8 +179,8 @@ class LocalCluster:
         if document["version"] != 1:
             raise ValueError(f"version {document['version']} is not 1")
         nodes = tuple(
-            LocalNode(_role(each["role"]), int(each["id"]), int(each["port"]), str(each["directory_id"]))
-            for each in document["nodes"]
+            LocalNode(_role(node["role"]), int(node["id"]), int(node["port"]), str(node["directory_id"]))
+            for node in document["nodes"]
         )
         passwords = {str(name): str(password) for name, password in document.get("passwords", {}).items()}
         return cls(str(document["cluster_id"]), nodes, bool(document["is_formatted"]), passwords)

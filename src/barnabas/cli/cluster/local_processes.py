@@ -116,28 +116,28 @@ class Supervisor:
             log = NodeLog(self.log_of(node))
             self._running[node.name] = _Running(node, self._launch(node, log.path), log)
         deadline = self._monotonic() + timeout_s
-        while not all(each.is_ready for each in self._running.values()):
+        while not all(running.is_ready for running in self._running.values()):
             if self._wants_end():
                 return False
-            for each in self._running.values():
-                status = each.process.poll()
-                self._read(each)
+            for running in self._running.values():
+                status = running.process.poll()
+                self._read(running)
                 if status is not None:
-                    raise NodeFailed(each.node, f"did not start: it {_ended(status)}", each.last_lines)
-                if not each.is_ready and self._monotonic() > deadline:
-                    raise NodeFailed(each.node, f"was not ready after {timeout_s:g} s", each.last_lines)
+                    raise NodeFailed(running.node, f"did not start: it {_ended(status)}", running.last_lines)
+                if not running.is_ready and self._monotonic() > deadline:
+                    raise NodeFailed(running.node, f"was not ready after {timeout_s:g} s", running.last_lines)
             self._sleep(_POLL_S)
         return True
 
     def watch(self) -> bool:
         """Wait until the user asks to stop (True) or no node is left (False)."""
         while not self._wants_end():
-            for name, each in list(self._running.items()):
-                status = each.process.poll()
-                self._read(each)
+            for name, running in list(self._running.items()):
+                status = running.process.poll()
+                self._read(running)
                 if status is not None:
                     del self._running[name]
-                    self._say(f"{name} {_ended(status)}; its log: {each.log.path}")
+                    self._say(f"{name} {_ended(status)}; its log: {running.log.path}")
             if not self._running:
                 return False
             self._sleep(_POLL_S)
@@ -147,40 +147,40 @@ class Supervisor:
         """Stop every running node; True when all ended without an error."""
         is_clean = True
         for stage in self._cluster.stages_of_stop():
-            running = [each for node in stage if (each := self._running.get(node.name)) is not None]
-            for each in running:
-                each.process.terminate()
+            running = [started for node in stage if (started := self._running.get(node.name)) is not None]
+            for started in running:
+                started.process.terminate()
             deadline = self._monotonic() + _STOP_TIMEOUT_S
-            for each in running:
-                is_clean &= self._stopped(each, deadline)
+            for started in running:
+                is_clean &= self._stopped(started, deadline)
         return is_clean
 
     def kill(self) -> None:
         """Kill all remaining nodes."""
-        for each in self._running.values():
-            if each.process.poll() is None:
-                each.process.kill()
-                each.process.wait()
+        for running in self._running.values():
+            if running.process.poll() is None:
+                running.process.kill()
+                running.process.wait()
         self._running.clear()
 
-    def _stopped(self, each: _Running, deadline: float) -> bool:
-        while (status := each.process.poll()) is None:
+    def _stopped(self, running: _Running, deadline: float) -> bool:
+        while (status := running.process.poll()) is None:
             if self._wants_end() > 1 or self._monotonic() > deadline:
-                self._say(f"{each.node.name} was killed: it did not stop in time")
-                each.process.kill()
-                each.process.wait()
+                self._say(f"{running.node.name} was killed: it did not stop in time")
+                running.process.kill()
+                running.process.wait()
                 return False
             self._sleep(_POLL_S)
         if status:
-            self._say(f"{each.node.name} {_ended(status)}; its log: {each.log.path}")
+            self._say(f"{running.node.name} {_ended(status)}; its log: {running.log.path}")
         return status == 0
 
-    def _read(self, each: _Running) -> None:
-        for line in each.log.new_lines():
-            each.is_ready = each.is_ready or _READY.search(line) is not None
-            each.last_lines = [*each.last_lines[1 - _LINES_SHOWN :], line]
+    def _read(self, running: _Running) -> None:
+        for line in running.log.new_lines():
+            running.is_ready = running.is_ready or _READY.search(line) is not None
+            running.last_lines = [*running.last_lines[1 - _LINES_SHOWN :], line]
             if active := _ACTIVE.search(line):
-                self._say(f"{each.node.name} is the active controller, in epoch {active[1]}")
+                self._say(f"{running.node.name} is the active controller, in epoch {active[1]}")
 
 
 def _ended(status: int) -> str:

@@ -255,9 +255,9 @@ def _counted_signals() -> Iterator[Callable[[], int]]:
         count += 1
 
     watched = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {each: signal.signal(each, counted) for each in watched}
+    before = {number: signal.signal(number, counted) for number in watched}
     try:
         yield lambda: count
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)

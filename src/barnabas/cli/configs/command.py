@@ -47,9 +47,9 @@ def list_(*, options: ClusterOptions | None = None) -> int:
     async def work(admin: AdminClient) -> Answer:
         found = await admin.list_config_resources()
         sheet = Sheet(columns=("type", "name"))
-        for each in found:
-            sheet.add(noun(each), each.name)
-        document = {"resources": [{"type": noun(each), "name": each.name} for each in found]}
+        for resource in found:
+            sheet.add(noun(resource), resource.name)
+        document = {"resources": [{"type": noun(resource), "name": resource.name} for resource in found]}
         return Answer(document, [sheet] if found else [])
 
     return (options or ClusterOptions()).run(work, right="DESCRIBE_CONFIGS on Cluster")
@@ -211,8 +211,8 @@ def alter(
             advice=lambda resource: {ErrorCode.INVALID_CONFIG: unknown_setting_advice(noun(resource), names)},
         )
         changes = [
-            Change(noun(each), each.name or "(default)", "altered", ", ".join(names), {"configs": names})
-            for each in results.values
+            Change(noun(resource), resource.name or "(default)", "altered", ", ".join(names), {"configs": names})
+            for resource in results.values
         ]
         return change_answer(changes, problems, dry_run=dry_run)
 
@@ -237,13 +237,13 @@ def show(name: str, *more: str) -> int:
     from barnabas.server.settings.reference_page import describe_setting
 
     status = 0
-    for each in (name, *more):
-        described = describe_setting(each)
+    for part in (name, *more):
+        described = describe_setting(part)
         if described is None:
-            sys.stderr.write(_unknown(each))
+            sys.stderr.write(_unknown(part))
             status = FAILED
             continue
-        sheet = Sheet(each)
+        sheet = Sheet(part)
         for label, text in described:
             sheet.add(label, text)
         show_sheet(sheet)

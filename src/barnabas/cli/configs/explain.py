@@ -43,7 +43,7 @@ async def explained_answer(admin: AdminClient, resources: Sequence[ConfigResourc
     rows: list[tuple[Config, ConfigExplanation]] = []
     notes = []
     for config in configs:
-        chosen = settings or sorted(each.name for each in config.entries.values() if not each.is_default)
+        chosen = settings or sorted(entry.name for entry in config.entries.values() if not entry.is_default)
         for setting in chosen:
             if setting not in config.entries:
                 kind = noun(config.resource)
@@ -109,7 +109,7 @@ def _explained(config: Config, entry: Described, nodes: dict[int, BrokerLevels])
 
 
 def _synonyms(entry: Described) -> list[ConfigSynonym]:
-    return [ConfigSynonym(each.name, each.value, ConfigSource(int(each.source))) for each in entry.synonyms]
+    return [ConfigSynonym(synonym.name, synonym.value, ConfigSource(int(synonym.source))) for synonym in entry.synonyms]
 
 
 def _title(config: Config) -> str:

@@ -55,8 +55,8 @@ async def described_answer(
 
 def _entries(config: Config, with_defaults: bool) -> list[ConfigEntry]:
     """Settings that are set on this kind of resource, or with defaults; sorted by name."""
-    entries = sorted(config.entries.values(), key=lambda each: each.name)
-    return entries if with_defaults else [each for each in entries if _is_set(each, config)]
+    entries = sorted(config.entries.values(), key=lambda entry: entry.name)
+    return entries if with_defaults else [entry for entry in entries if _is_set(entry, config)]
 
 
 def _is_set(entry: ConfigEntry, config: Config) -> bool:
@@ -75,17 +75,17 @@ def _sheets(rows: Sequence[tuple[Config, list[ConfigEntry]]], synonyms: bool, do
         if not entries:
             continue
         sheet = Sheet(f"{noun(config.resource)} {config.resource.name or '(default)'}", columns)
-        for each in entries:
-            cells = [each.name, _value(each), _source(each.source)]
+        for entry in entries:
+            cells = [entry.name, _value(entry), _source(entry.source)]
             if synonyms:
                 cells.append(
                     ", ".join(
-                        f"{_source(s.source)}:{s.name}={_HIDDEN if each.is_sensitive else s.value or ''}"
-                        for s in each.synonyms
+                        f"{_source(s.source)}:{s.name}={_HIDDEN if entry.is_sensitive else s.value or ''}"
+                        for s in entry.synonyms
                     )
                 )
             if documentation:
-                cells.append(each.documentation or "")
+                cells.append(entry.documentation or "")
             sheet.add(*cells)
         sheets.append(sheet)
     return sheets
@@ -106,19 +106,19 @@ def _document(config: Config, entries: Sequence[ConfigEntry], synonyms: bool, do
         "name": config.resource.name,
         "entries": [
             {
-                "name": each.name,
-                "value": each.value,
-                "source": each.source.name,
-                "sensitive": each.is_sensitive,
-                "read_only": each.is_read_only,
-                "type": None if each.type is None else each.type.name,
+                "name": entry.name,
+                "value": entry.value,
+                "source": entry.source.name,
+                "sensitive": entry.is_sensitive,
+                "read_only": entry.is_read_only,
+                "type": None if entry.type is None else entry.type.name,
             }
             | (
-                {"synonyms": [{"name": s.name, "value": s.value, "source": s.source.name} for s in each.synonyms]}
+                {"synonyms": [{"name": s.name, "value": s.value, "source": s.source.name} for s in entry.synonyms]}
                 if synonyms
                 else {}
             )
-            | ({"documentation": each.documentation} if documentation else {})
-            for each in entries
+            | ({"documentation": entry.documentation} if documentation else {})
+            for entry in entries
         ],
     }

@@ -24,7 +24,7 @@ def read_config(name: str | None, file: str | None, config: Sequence[str] | None
     if file is not None:
         named, of_file = _of_file(file)
     settings = of_file | given
-    names = {each for each in (name, named, settings.get("name")) if each}
+    names = {text for text in (name, named, settings.get("name")) if text}
     if len(names) > 1:
         raise UsageError(f"{' and '.join(sorted(names))}: the connector has only one name; give it once")
     if not names:
@@ -95,9 +95,9 @@ def read_offsets_file(path: str) -> list[dict[str, Any]]:
     offsets = document.get("offsets") if isinstance(document, dict) else document
     if not isinstance(offsets, list) or not offsets:
         raise UsageError(f'--file: {path}: the file must contain {{"offsets": [{{"partition": ..., "offset": ...}}]}}')
-    for each in offsets:
-        if not isinstance(each, dict) or each.keys() != {"partition", "offset"}:
-            raise UsageError(f"--file: {path}: {json.dumps(each)}: an entry needs a partition and an offset")
+    for entry in offsets:
+        if not isinstance(entry, dict) or entry.keys() != {"partition", "offset"}:
+            raise UsageError(f"--file: {path}: {json.dumps(entry)}: an entry needs a partition and an offset")
     return offsets
 
 

@@ -42,14 +42,14 @@ def list_(*, state: list[str] | None = None, options: WorkerOptions | None = Non
     state
         Only connectors in this state, or with a task in it, for example RUNNING or FAILED. May be repeated.
     """
-    wanted = {each.upper() for each in state or ()}
+    wanted = {word.upper() for word in state or ()}
 
     def work(worker: ConnectClient) -> Answer:
         sheet = Sheet(columns=("connector", "type", "state", "tasks", "class"))
         documents = []
         for name, found in sorted(worker.connectors().items()):
             document = _listed(name, found)
-            states = {document["state"], *(each["state"] for each in document["tasks"])}
+            states = {document["state"], *(task["state"] for task in document["tasks"])}
             if not wanted or wanted & states:
                 sheet.add(name, document["type"], document["state"], tasks_text(document["tasks"]), document["class"])
                 documents.append(document)
@@ -77,7 +77,7 @@ def status(connector: list[str] | None = None, *, options: WorkerOptions | None 
     def work(worker: ConnectClient) -> Answer:
         names = connector or sorted(worker.connectors())
         found, problems = each_asked(names, worker.status)
-        answer = Answer({"connectors": [status_document(each) for each in found.values()]}, problems=problems)
+        answer = Answer({"connectors": [status_document(status) for status in found.values()]}, problems=problems)
         if found:
             answer.sheets = [status_sheet(list(found.values()))]
             answer.notes = failure_notes(found.values())
@@ -132,10 +132,10 @@ def tasks(connector: str, *, options: WorkerOptions | None = None) -> int:
         found, problems = each_asked([connector], worker.tasks)
         sheet = Sheet(columns=("task", "setting", "value"))
         documents = []
-        for each in found.get(connector, ()):
-            number = each["id"]["task"]
-            documents.append({"task": number, "config": each["config"]})
-            for key, value in sorted(each["config"].items()):
+        for task in found.get(connector, ()):
+            number = task["id"]["task"]
+            documents.append({"task": number, "config": task["config"]})
+            for key, value in sorted(task["config"].items()):
                 sheet.add(str(number), key, "null" if value is None else str(value))
         notes = [] if documents or problems else [f"{connector} has no tasks"]
         return Answer({"name": connector, "tasks": documents}, [sheet] if sheet.rows else [], notes, problems)

@@ -123,8 +123,8 @@ def validate(
         if refused:
             return Answer({"connector": name}, problems=refused)
         sheet = Sheet(columns=("setting", "value"))
-        for each in found["configs"]:
-            value = each["value"]
+        for setting in found["configs"]:
+            value = setting["value"]
             if all or value["name"] in settings:
                 sheet.add(value["name"], "" if value["value"] is None else str(value["value"]))
         problems = _errors(found, settings)
@@ -257,9 +257,9 @@ def delete(
     def work(worker: ConnectClient) -> Answer:
         ask: Any = worker.config if dry_run else worker.delete
         found, problems = each_asked(connector, ask)
-        there_not = [each for each in problems if if_exists and each.code == str(_NOT_FOUND)]
-        notes = [f"{each.item} does not exist" for each in there_not]
-        left = [each for each in problems if each not in there_not]
+        there_not = [problem for problem in problems if if_exists and problem.code == str(_NOT_FOUND)]
+        notes = [f"{problem.item} does not exist" for problem in there_not]
+        left = [problem for problem in problems if problem not in there_not]
         return change_answer(
             [Change("connector", name, "deleted") for name in found], left, dry_run=dry_run, notes=notes
         )
@@ -294,7 +294,7 @@ def _validated(worker: ConnectClient, name: str, settings: Mapping[str, str]) ->
 
 def _unknown(found: Document, settings: Mapping[str, str]) -> list[str]:
     """Notes about settings that the connector does not define: Kafka accepts them, and most are misspelled."""
-    known = {each["value"]["name"] for each in found["configs"]}
+    known = {setting["value"]["name"] for setting in found["configs"]}
     notes = []
     for name in sorted(settings.keys() - known - {"name"}):
         if not name.startswith(_FREE):
@@ -307,8 +307,8 @@ def _errors(found: Document, settings: Mapping[str, str]) -> list[Problem]:
     """A problem for each invalid setting."""
     advice = _SETTINGS.format(settings.get("connector.class", ""))
     problems = []
-    for each in found["configs"]:
-        value = each["value"]
+    for setting in found["configs"]:
+        value = setting["value"]
         errors = list(dict.fromkeys(value["errors"]))
         # A value that is not a number is also reported as null, which adds nothing.
         told = [text for text in errors if not text.startswith(f"Invalid value null for configuration {value['name']}")]

@@ -39,8 +39,8 @@ def offsets(connector: str, *, options: WorkerOptions | None = None) -> int:
         found, problems = each_asked([connector], worker.offsets)
         positions = found.get(connector, [])
         sheet = Sheet(columns=("partition", "offset"))
-        for each in sorted(positions, key=_order):
-            sheet.add(*_texts(each))
+        for position in sorted(positions, key=_order):
+            sheet.add(*_texts(position))
         notes = [] if positions or problems else [f"{connector} has no offsets"]
         document = {"connector": connector, "offsets": positions}
         return Answer(document, [sheet] if positions else [], notes, problems)
@@ -108,7 +108,7 @@ def reset_offsets(connector: str, *, options: WorkerChangeOptions | None = None)
         found, problems = each_asked([connector], worker.offsets)
         if problems:
             return change_answer([], problems, dry_run=dry_run)
-        forgotten = [{"partition": each["partition"], "offset": None} for each in found[connector]]
+        forgotten = [{"partition": position["partition"], "offset": None} for position in found[connector]]
         return _changed(worker, connector, forgotten, lambda: worker.reset_offsets(connector), dry_run=dry_run)
 
     return options.run(work)
@@ -126,10 +126,10 @@ def _changed(worker: ConnectClient, connector: str, wanted: Sequence[Document], 
     except RequestRefused as error:
         return change_answer([], [problem_of_request(error, connector)], dry_run=dry_run)
     changes = []
-    for each in wanted:
-        partition, offset = _texts(each)
-        done = "forgotten" if each["offset"] is None else f"set to {offset}"
-        changes.append(Change("offset", f"of {partition}", done, more={"connector": connector, **each}))
+    for entry in wanted:
+        partition, offset = _texts(entry)
+        done = "forgotten" if entry["offset"] is None else f"set to {offset}"
+        changes.append(Change("offset", f"of {partition}", done, more={"connector": connector, **entry}))
     return change_answer(changes, dry_run=dry_run, notes=notes)
 
 

@@ -100,7 +100,7 @@ class WorkerOptions:
         try:
             return tls_context(ca=self.ca_file, certificate=self.cert_file, key=self.key_file)
         except OSError as error:
-            files = ", ".join(each for each in (self.ca_file, self.cert_file, self.key_file) if each)
+            files = ", ".join(file for file in (self.ca_file, self.cert_file, self.key_file) if file)
             raise UsageError(f"{files}: {error.strerror or error}") from error
 
     def _password(self) -> str:

@@ -44,12 +44,12 @@ def status_document(status: Document) -> Document:
         "trace": connector.get("trace") or "",
         "tasks": [
             {
-                "task": each["id"],
-                "state": each["state"],
-                "worker": each.get("worker_id") or "",
-                "trace": each.get("trace") or "",
+                "task": task["id"],
+                "state": task["state"],
+                "worker": task.get("worker_id") or "",
+                "trace": task.get("trace") or "",
             }
-            for each in status.get("tasks") or ()
+            for task in status.get("tasks") or ()
         ],
     }
 
@@ -60,8 +60,8 @@ def status_sheet(statuses: Sequence[Document]) -> Sheet:
         document = status_document(status)
         name, state = document["connector"], document["state"]
         sheet.add(name, "", state, document["worker"], style=_style(state))
-        for each in document["tasks"]:
-            sheet.add(name, str(each["task"]), each["state"], each["worker"], style=_style(each["state"]))
+        for task in document["tasks"]:
+            sheet.add(name, str(task["task"]), task["state"], task["worker"], style=_style(task["state"]))
     return sheet
 
 
@@ -73,9 +73,9 @@ def failure_notes(statuses: Iterable[Document]) -> list[str]:
         if document["trace"]:
             notes.append(f"{document['connector']}: {first_line(document['trace'])}")
         notes += [
-            f"{document['connector']} task {each['task']}: {first_line(each['trace'])}"
-            for each in document["tasks"]
-            if each["trace"]
+            f"{document['connector']} task {task['task']}: {first_line(task['trace'])}"
+            for task in document["tasks"]
+            if task["trace"]
         ]
     return notes
 
@@ -89,7 +89,7 @@ def first_line(trace: str) -> str:
 
 def tasks_text(tasks: Sequence[Document]) -> str:
     """Summarize tasks, as in ``2 RUNNING, 1 FAILED``."""
-    return ", ".join(f"{count} {state}" for state, count in Counter(each["state"] for each in tasks).most_common())
+    return ", ".join(f"{count} {state}" for state, count in Counter(task["state"] for task in tasks).most_common())
 
 
 def _style(state: str) -> str:

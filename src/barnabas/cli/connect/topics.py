@@ -32,8 +32,8 @@ def topics(connector: list[str] | None = None, *, options: WorkerOptions | None 
         found, problems = each_asked(connector or sorted(worker.connectors()), worker.topics)
         sheet = Sheet(columns=("connector", "topic"))
         for name, used in found.items():
-            for each in sorted(used):
-                sheet.add(name, each)
+            for topic in sorted(used):
+                sheet.add(name, topic)
         document = {"connectors": [{"connector": name, "topics": sorted(used)} for name, used in found.items()]}
         notes = [] if sheet.rows or problems else ["no connector has used a topic"]
         return Answer(document, [sheet] if sheet.rows else [], notes, problems)

@@ -43,7 +43,7 @@ def wait_for(worker: ConnectClient, name: str, state: str) -> list[Problem]:
 
 def _is_reached(document: Document, state: str) -> bool:
     """A STOPPED connector has no tasks; one that has just started has none yet."""
-    states = {each["state"] for each in document["tasks"]}
+    states = {task["state"] for task in document["tasks"]}
     return document["state"] == state and states == (set() if state == "STOPPED" else {state})
 
 
@@ -53,9 +53,9 @@ def _failures(document: Document) -> list[Problem]:
     problems = []
     if document["state"] == "FAILED":
         problems.append(Problem(f"the connector has failed: {first_line(document['trace'])}", name, advice=advice))
-    for each in document["tasks"]:
-        if each["state"] == "FAILED":
-            text = f"task {each['task']} has failed: {first_line(each['trace'])}"
+    for task in document["tasks"]:
+        if task["state"] == "FAILED":
+            text = f"task {task['task']} has failed: {first_line(task['trace'])}"
             problems.append(Problem(text, name, advice=advice))
     return problems
 

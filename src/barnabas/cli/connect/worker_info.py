@@ -39,10 +39,10 @@ def plugins(*, all: Flag = False, options: WorkerOptions | None = None) -> int:
     """
 
     def work(worker: ConnectClient) -> Answer:
-        found = sorted(worker.plugins(connectors_only=not all), key=lambda each: (each["type"], each["class"]))
+        found = sorted(worker.plugins(connectors_only=not all), key=lambda entry: (entry["type"], entry["class"]))
         sheet = Sheet(columns=("class", "type", "version"))
-        for each in found:
-            sheet.add(each["class"], each["type"], each.get("version") or "")
+        for entry in found:
+            sheet.add(entry["class"], entry["type"], entry.get("version") or "")
         return Answer({"plugins": found}, [sheet] if found else [], [] if found else ["the worker has no plugins"])
 
     return (options or WorkerOptions()).run(work)
@@ -67,11 +67,11 @@ def plugin_config(plugin: str, *, version: str | None = None, options: WorkerOpt
     def work(worker: ConnectClient) -> Answer:
         found, problems = each_asked([plugin], lambda name: worker.plugin_config(name, version))
         advice = "'barnabas connect plugins --all' lists the plugins"
-        problems = [replace(each, advice=advice) for each in problems]
+        problems = [replace(problem, advice=advice) for problem in problems]
         sheet = Sheet(columns=("setting", "type", "default", "documentation"))
-        for each in found.get(plugin, ()):
-            default = "(required)" if each["required"] else each["default_value"] or ""
-            sheet.add(each["name"], each["type"], default, each["documentation"])
+        for setting in found.get(plugin, ()):
+            default = "(required)" if setting["required"] else setting["default_value"] or ""
+            sheet.add(setting["name"], setting["type"], default, setting["documentation"])
         document = {"plugin": plugin, "settings": found.get(plugin, [])}
         return Answer(document, [sheet] if sheet.rows else [], [], problems)
 
@@ -121,10 +121,10 @@ def logs(
 def _log_sheets(lines: list[Document]) -> list[Sheet]:
     """A row for each line of text; the lines of a stack trace follow its first line."""
     sheet = Sheet(columns=("time", "level", "message"))
-    for each in lines:
-        moment = datetime.fromtimestamp(each["time"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
-        first, *rest = each["message"].splitlines() or [""]
-        sheet.add(moment, each["level"], f"{first} ({each['logger']})")
+    for line in lines:
+        moment = datetime.fromtimestamp(line["time"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
+        first, *rest = line["message"].splitlines() or [""]
+        sheet.add(moment, line["level"], f"{first} ({line['logger']})")
         for text in rest:
             sheet.add("", "", text)
     return [sheet] if lines else []
@@ -151,10 +151,10 @@ def loggers(logger: str | None = None, *, options: WorkerOptions | None = None) 
             found, refused = worker.loggers(), []
         else:
             found, refused = each_asked([logger], worker.logger)
-        problems = [replace(each, advice="'barnabas connect loggers' lists the loggers") for each in refused]
+        problems = [replace(problem, advice="'barnabas connect loggers' lists the loggers") for problem in refused]
         sheet = Sheet(columns=("logger", "level"))
-        for name, each in sorted(found.items()):
-            sheet.add(name, each["level"])
+        for name, described in sorted(found.items()):
+            sheet.add(name, described["level"])
         return Answer({"loggers": found}, [sheet] if sheet.rows else [], [], problems)
 
     return (options or WorkerOptions()).run(work)

@@ -58,7 +58,7 @@ def everything(*, has_internal_topics: bool = False) -> Scope:
         configs=(ConfigScope(BROKER, NamePattern("")), ConfigScope(BROKER, every), ConfigScope(GROUP, every)),
         acls=(AclScope(None, None, every),),
         users=(every,),
-        quotas=tuple(QuotaScope(tuple((kind, every) for kind in each)) for each in kinds),
+        quotas=tuple(QuotaScope(tuple((kind, every) for kind in entity_types)) for entity_types in kinds),
     )
 
 
@@ -95,7 +95,7 @@ async def read_cluster(admin: AdminClient, scope: Scope, *, needs_all: bool = Tr
 
 
 async def _topics(admin: AdminClient, scope: Scope) -> dict[str, TopicState]:
-    names = [each.name async for each in admin.list_topics(include_internal=True) if scope.has_topic(each.name)]
+    names = [topic.name async for topic in admin.list_topics(include_internal=True) if scope.has_topic(topic.name)]
     described = _all(await admin.describe_topics(names), UnknownTopicOrPartition) if names else {}
     settings = await _overrides(admin, map(ConfigResource.topic, names), {ConfigSource.TOPIC_CONFIG})
     return {
@@ -135,7 +135,10 @@ async def _configs(admin: AdminClient, scope: Scope, notes: list[str]) -> dict[C
     if scope.has_config(ConfigTarget(BROKER, "")):
         default = await _overrides(admin, [ConfigResource.broker()], {ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG})
         result[ConfigTarget(BROKER, "")] = default[""]
-    if any(each.type == BROKER and (each.name.is_prefix or each.name.text) for each in scope.configs):
+    if any(
+        config_scope.type == BROKER and (config_scope.name.is_prefix or config_scope.name.text)
+        for config_scope in scope.configs
+    ):
         nodes = [node.id for node in (await admin.describe_cluster()).nodes]
         wanted = [node for node in nodes if scope.has_config(ConfigTarget(BROKER, str(node)))]
         found = await _overrides(admin, map(ConfigResource.broker, wanted), {ConfigSource.DYNAMIC_BROKER_CONFIG})
@@ -148,12 +151,12 @@ async def _configs(admin: AdminClient, scope: Scope, notes: list[str]) -> dict[C
 
 
 async def _group_names(admin: AdminClient, scope: Scope, notes: list[str]) -> list[str]:
-    patterns = [each.name for each in scope.configs if each.type == GROUP]
+    patterns = [config_scope.name for config_scope in scope.configs if config_scope.type == GROUP]
     names = {pattern.text for pattern in patterns if not pattern.is_prefix}
     if any(pattern.is_prefix for pattern in patterns):
         try:
             listed = await admin.list_config_resources([ConfigResourceType.GROUP])
-            names |= {each.name for each in listed if scope.has_config(ConfigTarget(GROUP, each.name))}
+            names |= {listing.name for listing in listed if scope.has_config(ConfigTarget(GROUP, listing.name))}
         except UnsupportedVersion:
             notes.append(
                 "this cluster can't list groups with settings (Kafka 4.1 can): only groups in the file are read"
@@ -188,65 +191,67 @@ async def perform(admin: AdminClient, step: Step, passwords: Mapping[Credential,
 
 
 async def _create_acls(admin: AdminClient, step: Step, wait: bool) -> Errors:
-    rules = [each for each in step.changes if isinstance(each, AclBinding)]
+    rules = [change for change in step.changes if isinstance(change, AclBinding)]
     return (await admin.create_acls(rules, wait=wait)).errors
 
 
 async def _delete_acls(admin: AdminClient, step: Step, wait: bool) -> Errors:
-    filters = [AclBindingFilter(*each) for each in step.changes if isinstance(each, AclBinding)]
+    filters = [AclBindingFilter(*change) for change in step.changes if isinstance(change, AclBinding)]
     return (await admin.delete_acls(filters, wait=wait)).errors
 
 
 async def _delete_topics(admin: AdminClient, step: Step, wait: bool) -> Errors:
-    results = await admin.delete_topics([each.name for each in step.changes if isinstance(each, Deletion)], wait=wait)
+    results = await admin.delete_topics(
+        [change.name for change in step.changes if isinstance(change, Deletion)], wait=wait
+    )
     # An earlier response may have been lost.
     return {name: error for name, error in results.errors.items() if not isinstance(error, UnknownTopicOrPartition)}
 
 
 async def _create_topics(admin: AdminClient, step: Step, wait: bool) -> Errors:
     topics = [
-        NewTopic(each.name, each.topic.partitions, each.topic.replication_factor, dict(each.topic.configs))
-        for each in step.changes
-        if isinstance(each, TopicCreation)
+        NewTopic(change.name, change.topic.partitions, change.topic.replication_factor, dict(change.topic.configs))
+        for change in step.changes
+        if isinstance(change, TopicCreation)
     ]
     return (await admin.create_topics(topics, wait=wait)).errors
 
 
 async def _create_partitions(admin: AdminClient, step: Step, wait: bool) -> Errors:
-    wanted = {each.name: each.after for each in step.changes if isinstance(each, PartitionsChange)}
+    wanted = {change.name: change.after for change in step.changes if isinstance(change, PartitionsChange)}
     return (await admin.create_partitions(wanted, wait=wait)).errors
 
 
 async def _alter_configs(admin: AdminClient, step: Step, wait: bool) -> Errors:
     types = {TOPIC: ConfigResourceType.TOPIC, BROKER: ConfigResourceType.BROKER, GROUP: ConfigResourceType.GROUP}
     changes = {
-        ConfigResource(types[each.target.type], each.target.name): [
+        ConfigResource(types[change.target.type], change.target.name): [
             AlterConfigOp.delete(key) if value is None else AlterConfigOp.set(key, value)
-            for key, _, value in each.values
+            for key, _, value in change.values
         ]
-        for each in step.changes
-        if isinstance(each, ConfigChange)
+        for change in step.changes
+        if isinstance(change, ConfigChange)
     }
     return (await admin.incremental_alter_configs(changes, wait=wait)).errors
 
 
 async def _alter_quotas(admin: AdminClient, step: Step, wait: bool) -> Errors:
     changes = {
-        ClientQuotaEntity(each.entity): {key: value for key, _, value in each.values}
-        for each in step.changes
-        if isinstance(each, QuotaChange)
+        ClientQuotaEntity(change.entity): {key: value for key, _, value in change.values}
+        for change in step.changes
+        if isinstance(change, QuotaChange)
     }
     return (await admin.alter_client_quotas(changes, wait=wait)).errors
 
 
 async def _alter_users(admin: AdminClient, step: Step, passwords: Mapping[Credential, str], wait: bool) -> Errors:
     alterations: list[ScramUpsertion | ScramDeletion] = []
-    for each in step.changes:
-        if isinstance(each, Deletion) and isinstance(each.item, Credential):
-            alterations.append(ScramDeletion(each.item.user, each.item.mechanism))
-        elif isinstance(each, UserChange):
-            key = each.credential
-            iterations = each.iterations or each.before or _ITERATIONS
+    for change in step.changes:
+        if isinstance(change, Deletion) and isinstance(change.item, Credential):
+            alterations.append(ScramDeletion(change.item.user, change.item.mechanism))
+        elif isinstance(change, UserChange):
+            key = change.credential
+            iterations = change.iterations or change.before or _ITERATIONS
             alterations.append(ScramUpsertion(key.user, key.mechanism, passwords[key], iterations))
     errors = (await admin.alter_user_scram_credentials(alterations, wait=wait)).errors
     if step.kind is StepKind.DELETE_USERS:

@@ -111,7 +111,7 @@ def plan_answer(made: Plan, notes: Sequence[str], *, forbid_new_access: bool) ->
     if made.is_empty:
         said.insert(0, "no changes: everything in the file's scope matches the file")
     advice = "change the file, or make this change by hand first"
-    problems = [Problem(each.why, each.what, advice=advice) for each in made.impossible]
+    problems = [Problem(change.why, change.what, advice=advice) for change in made.impossible]
     return Answer(document, plan_sheets(made), said, problems, late={"access": lambda: proof_json(made.proof)})
 
 

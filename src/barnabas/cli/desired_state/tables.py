@@ -60,8 +60,8 @@ def plan_sheets(plan: Plan) -> list[Sheet]:
         sheets.append(sheet)
     if plan.impossible:
         sheet = Sheet("Impossible changes", ("what", "why"))
-        for each in plan.impossible:
-            sheet.add(each.what, each.why, style="bold red")
+        for change in plan.impossible:
+            sheet.add(change.what, change.why, style="bold red")
         sheets.append(sheet)
     if any(step.kind in (StepKind.CREATE_ACLS, StepKind.DELETE_ACLS) for step in plan.steps):
         sheets += _proof_sheets(plan.proof)
@@ -95,7 +95,13 @@ def change_text(kind: StepKind, change: Change) -> tuple[str, str, str]:
         return _CHANGES, f"topic {change.name}", f"partitions: {change.before} -> {change.after}"
     if isinstance(change, ConfigChange):
         values = (
-            (key, *(HIDDEN if each is not None and is_secret(change.target, key) else each for each in (before, after)))
+            (
+                key,
+                *(
+                    HIDDEN if value is not None and is_secret(change.target, key) else value
+                    for value in (before, after)
+                ),
+            )
             for key, before, after in change.values
         )
         return _CHANGES, _target(change.target), _values(values)
@@ -151,7 +157,9 @@ def _access_cells(change: AccessChange, *, is_opening: bool) -> list[str]:
     codes = change.opened if is_opening else change.closed
     count = len(change.classes)
     looked_at = list(islice(change.classes, _CLASSES_LOOKED_AT))
-    causes = dict.fromkeys(cause for each in looked_at for cause in (each.opened_by if is_opening else each.closed_by))
+    causes = dict.fromkeys(
+        cause for name_class in looked_at for cause in (name_class.opened_by if is_opening else name_class.closed_by)
+    )
     shown = [_cause(cause) for cause in islice(causes, _CAUSES_SHOWN)]
     because = _some(shown, len(causes))
     if count > len(looked_at) and len(causes) >= _CAUSES_SHOWN:
@@ -160,7 +168,7 @@ def _access_cells(change: AccessChange, *, is_opening: bool) -> list[str]:
         change.principal,
         _hosts(change.hosts, change.hosts_except),
         _operations(codes, change.resource_type),
-        _some([_names(each.names) for each in looked_at[:_CLASSES_SHOWN]], count),
+        _some([_names(name_class.names) for name_class in looked_at[:_CLASSES_SHOWN]], count),
         because,
     ]
 

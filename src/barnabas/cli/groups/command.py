@@ -50,12 +50,17 @@ def list_(
     async def work(admin: AdminClient) -> Answer:
         found = await admin.list_groups(states=_split(state), types=_split(type))
         sheet = Sheet(columns=("group", "state", "type", "protocol"))
-        for each in found.groups:
-            sheet.add(each.group_id, each.state or "", each.type or "", each.protocol_type)
+        for listing in found.groups:
+            sheet.add(listing.group_id, listing.state or "", listing.type or "", listing.protocol_type)
         document = {
             "groups": [
-                {"group": each.group_id, "state": each.state, "type": each.type, "protocol_type": each.protocol_type}
-                for each in found.groups
+                {
+                    "group": listing.group_id,
+                    "state": listing.state,
+                    "type": listing.type,
+                    "protocol_type": listing.protocol_type,
+                }
+                for listing in found.groups
             ]
         }
         notes = [] if found.groups or found.errors else ["no such groups exist, or you may not see them"]
@@ -180,20 +185,20 @@ def remove_members(
     async def work(admin: AdminClient) -> Answer:
         from barnabas.clients.admin import MemberToRemove
 
-        wanted = [MemberToRemove(None, each) for each in member or ()]
-        wanted += [MemberToRemove(each, None) for each in instance or ()]
+        wanted = [MemberToRemove(None, member_id) for member_id in member or ()]
+        wanted += [MemberToRemove(instance_id, None) for instance_id in instance or ()]
         there = (await admin.describe_groups([group]))[group].members
         if all_members:
-            wanted = [MemberToRemove(each.group_instance_id, each.member_id) for each in there]
+            wanted = [MemberToRemove(listed.group_instance_id, listed.member_id) for listed in there]
         if dry_run:
-            ids = {each.member_id for each in there} | {each.group_instance_id for each in there}
-            missing = [each for each in wanted if (each.group_instance_id or each.member_id) not in ids]
-            problems = [Problem("the group has no such member", str(each)) for each in missing]
-            changes = [_put_out(group, each) for each in wanted if each not in missing]
+            ids = {listed.member_id for listed in there} | {listed.group_instance_id for listed in there}
+            missing = [removal for removal in wanted if (removal.group_instance_id or removal.member_id) not in ids]
+            problems = [Problem("the group has no such member", str(removal)) for removal in missing]
+            changes = [_put_out(group, removal) for removal in wanted if removal not in missing]
             return change_answer(changes, problems, dry_run=True)
         results = await admin.remove_members(group, wanted)
         problems = problems_of(results.errors, right=f"READ on Group:{group}")
-        return change_answer([_put_out(group, each) for each in results.values], problems, dry_run=False)
+        return change_answer([_put_out(group, removal) for removal in results.values], problems, dry_run=False)
 
     return options.run(work, right=f"READ on Group:{group}")
 

@@ -41,19 +41,23 @@ async def wanted_offsets(
     earliest = await admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.earliest()))
     latest = await admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()))
     errors = earliest.errors | latest.errors
-    left = [each for each in partitions if each not in errors]
+    left = [partition for partition in partitions if partition not in errors]
     by_time: dict[TopicPartition, int] = {}
     if way.kind in ("to-datetime", "by-duration"):
         found = await admin.list_offsets(dict.fromkeys(left, OffsetSpec.for_timestamp(max(0, way.number))))
         errors |= found.errors
-        by_time = {each: listed.offset for each, listed in found.values.items()}
-        left = [each for each in left if each not in errors]
+        by_time = {partition: listed.offset for partition, listed in found.values.items()}
+        left = [partition for partition in left if partition not in errors]
     new: dict[TopicPartition, int] = {}
-    for each in left:
-        first, end = earliest.values[each].offset, latest.values[each].offset
-        at = committed[each].offset if each in committed else None
-        meant = way.offsets[each] if way.kind == "from-file" else _offset(way, first, end, at, by_time.get(each, -1))
-        new[each] = min(end, max(first, meant))
+    for partition in left:
+        first, end = earliest.values[partition].offset, latest.values[partition].offset
+        at = committed[partition].offset if partition in committed else None
+        meant = (
+            way.offsets[partition]
+            if way.kind == "from-file"
+            else _offset(way, first, end, at, by_time.get(partition, -1))
+        )
+        new[partition] = min(end, max(first, meant))
     return new, errors
 
 

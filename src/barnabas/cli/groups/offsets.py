@@ -140,11 +140,11 @@ class _Reset:
         if self._execute and new:
             results = await admin.alter_group_offsets(name, new)
             self.problems += problems_of(results.errors, right=f"READ on Group:{name}", advice=_STOP_IT)
-            new = {each: new[each] for each in results.values}
+            new = {partition: new[partition] for partition in results.values}
         self.offsets[name] = new
         self._changes += [
-            _reset(name, each, committed[each].offset if each in committed else None, offset)
-            for each, offset in sorted(new.items())
+            _reset(name, partition, committed[partition].offset if partition in committed else None, offset)
+            for partition, offset in sorted(new.items())
         ]
 
     def answer(self) -> Answer:
@@ -176,14 +176,15 @@ def delete_offsets(group: str, *, topic: list[str] | None = None, options: Chang
 
     async def work(admin: AdminClient) -> Answer:
         committed = (await admin.list_group_offsets([group]))[group].values
-        wanted = [each for each in sorted(committed) if is_meant(each, topics)]
+        wanted = [partition for partition in sorted(committed) if is_meant(partition, topics)]
         problems = [] if committed else await _unknown_groups(admin, [group])
         if not dry_run and wanted:
             results = await admin.delete_group_offsets(group, wanted)
             problems = problems_of(results.errors, right=f"DELETE on Group:{group} and READ on the topic")
-            wanted = [each for each in wanted if each in results.values]
+            wanted = [partition for partition in wanted if partition in results.values]
         changes = [
-            Change("offset of", f"{group} in {each}", "deleted", f"offset {committed[each].offset}") for each in wanted
+            Change("offset of", f"{group} in {partition}", "deleted", f"offset {committed[partition].offset}")
+            for partition in wanted
         ]
         notes = [] if changes or problems else [f"group {group} has no offsets there"]
         return change_answer(changes, problems, dry_run=dry_run, notes=notes)

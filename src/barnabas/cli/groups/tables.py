@@ -46,7 +46,7 @@ def chosen_groups(group: Sequence[str] | None, *, all_groups: bool = False) -> l
 
 
 async def group_names(admin: AdminClient) -> list[str]:
-    return [each.group_id for each in (await admin.list_groups()).groups]
+    return [listing.group_id for listing in (await admin.list_groups()).groups]
 
 
 async def described_answer(
@@ -91,9 +91,9 @@ async def _places(admin: AdminClient, groups: Sequence[GroupDescription]) -> dic
         group.group_id: found.values[group.group_id].values if group.group_id in found.values else {}
         for group in groups
     }
-    wanted = {tp for each in (*readers.values(), *committed.values()) for tp in each}
+    wanted = {tp for partitions in (*readers.values(), *committed.values()) for tp in partitions}
     ends = await admin.list_offsets(dict.fromkeys(wanted, OffsetSpec.latest())) if wanted else None
-    latest = {} if ends is None else {tp: each.offset for tp, each in ends.values.items()}
+    latest = {} if ends is None else {tp: listed.offset for tp, listed in ends.values.items()}
     return {
         name: [
             _Place(tp, at[tp].offset if tp in at else None, latest.get(tp), readers[name].get(tp))
@@ -108,11 +108,11 @@ def _offsets(group: GroupDescription, places: Sequence[_Place]) -> Sheet:
         f"group {group.group_id} ({group.state})",
         ("topic", "partition", "offset", "log end", "lag", "member", "host", "client"),
     )
-    for each in places:
-        member = each.member
+    for place in places:
+        member = place.member
         sheet.add(
-            each.partition.topic, str(each.partition.partition), _number(each.committed), _number(each.end),
-            _number(each.lag), member.member_id if member else _NONE, member.host if member else _NONE,
+            place.partition.topic, str(place.partition.partition), _number(place.committed), _number(place.end),
+            _number(place.lag), member.member_id if member else _NONE, member.host if member else _NONE,
             member.client_id if member else _NONE,
         )  # fmt: skip
     return sheet
@@ -121,10 +121,15 @@ def _offsets(group: GroupDescription, places: Sequence[_Place]) -> Sheet:
 def _members(groups: Sequence[GroupDescription]) -> Sheet:
     sheet = Sheet(columns=("group", "member", "instance", "host", "client", "partitions"))
     for group in groups:
-        for each in group.members:
-            assigned = _NONE if each.assignment is None else ", ".join(map(str, each.assignment))
+        for member in group.members:
+            assigned = _NONE if member.assignment is None else ", ".join(map(str, member.assignment))
             sheet.add(
-                group.group_id, each.member_id, each.group_instance_id or _NONE, each.host, each.client_id, assigned
+                group.group_id,
+                member.member_id,
+                member.group_instance_id or _NONE,
+                member.host,
+                member.client_id,
+                assigned,
             )
     return sheet
 
@@ -132,7 +137,7 @@ def _members(groups: Sequence[GroupDescription]) -> Sheet:
 def _states(groups: Sequence[GroupDescription], places: Mapping[str, Sequence[_Place]]) -> Sheet:
     sheet = Sheet(columns=("group", "state", "type", "assignor", "members", "lag"))
     for group in groups:
-        lags = [each.lag for each in places[group.group_id] if each.lag is not None]
+        lags = [place.lag for place in places[group.group_id] if place.lag is not None]
         lag = str(sum(lags)) if lags else _NONE
         sheet.add(group.group_id, group.state, group.type, group.assignor or _NONE, str(len(group.members)), lag)
     return sheet
@@ -151,25 +156,25 @@ def _document(group: GroupDescription, places: Sequence[_Place]) -> dict[str, ob
         "assignor": group.assignor,
         "members": [
             {
-                "member_id": each.member_id,
-                "instance_id": each.group_instance_id,
-                "client_id": each.client_id,
-                "host": each.host,
+                "member_id": member.member_id,
+                "instance_id": member.group_instance_id,
+                "client_id": member.client_id,
+                "host": member.host,
                 "partitions": None
-                if each.assignment is None
-                else [{"topic": tp.topic, "partition": tp.partition} for tp in each.assignment],
+                if member.assignment is None
+                else [{"topic": tp.topic, "partition": tp.partition} for tp in member.assignment],
             }
-            for each in group.members
+            for member in group.members
         ],
         "offsets": [
             {
-                "topic": each.partition.topic,
-                "partition": each.partition.partition,
-                "offset": each.committed,
-                "log_end_offset": each.end,
-                "lag": each.lag,
-                "member_id": each.member.member_id if each.member else None,
+                "topic": place.partition.topic,
+                "partition": place.partition.partition,
+                "offset": place.committed,
+                "log_end_offset": place.end,
+                "lag": place.lag,
+                "member_id": place.member.member_id if place.member else None,
             }
-            for each in places
+            for place in places
         ],
     }

@@ -62,14 +62,20 @@ def describe(
         chosen = {broker: _of_topics(found, topics) for broker, found in sorted(results.values.items())}
         problems = problems_of(results.errors, right="DESCRIBE on Cluster")
         problems += [
-            Problem(str(each.error.message or each.error.code.name), f"broker {broker} {path}", each.error.code.name)
+            Problem(
+                str(directory.error.message or directory.error.code.name),
+                f"broker {broker} {path}",
+                directory.error.code.name,
+            )
             for broker, found in chosen.items()
-            for path, each in found.items()
-            if each.error is not None
+            for path, directory in found.items()
+            if directory.error is not None
         ]
         sheet = _replicas(chosen, in_bytes=bytes) if partitions else _directories(chosen, in_bytes=bytes)
         document = {
-            "log_dirs": [_document(b, path, each) for b, found in chosen.items() for path, each in found.items()]
+            "log_dirs": [
+                _document(b, path, directory) for b, found in chosen.items() for path, directory in found.items()
+            ]
         }
         notes = [] if any(chosen.values()) or problems else ["no directories visible: this needs DESCRIBE on Cluster"]
         return Answer(document, [sheet] if sheet.rows else [], notes, problems)
@@ -81,20 +87,21 @@ def _of_topics(found: dict[str, LogDirDescription], topics: set[str] | None) -> 
     if topics is None:
         return found
     return {
-        path: replace(each, replicas={tp: info for tp, info in each.replicas.items() if tp.topic in topics})
-        for path, each in found.items()
+        path: replace(directory, replicas={tp: info for tp, info in directory.replicas.items() if tp.topic in topics})
+        for path, directory in found.items()
     }
 
 
 def _directories(chosen: dict[int, dict[str, Any]], *, in_bytes: bool) -> Any:
     sheet = Sheet(columns=("broker", "directory", "replicas", "size", "usable", "total", "state"))
     for broker, found in chosen.items():
-        for path, each in found.items():
-            state = "offline" if each.error is not None else "cordoned" if each.is_cordoned else ""
-            size = sum(info.size for info in each.replicas.values())
+        for path, directory in found.items():
+            state = "offline" if directory.error is not None else "cordoned" if directory.is_cordoned else ""
+            size = sum(info.size for info in directory.replicas.values())
             sheet.add(
-                str(broker), path, str(len(each.replicas)), _size(size, in_bytes), _size(each.usable_bytes, in_bytes),
-                _size(each.total_bytes, in_bytes), state, style="bold red" if state else "",
+                str(broker), path, str(len(directory.replicas)), _size(size, in_bytes),
+                _size(directory.usable_bytes, in_bytes), _size(directory.total_bytes, in_bytes),
+                state, style="bold red" if state else "",
             )  # fmt: skip
     sheet.drop_last_column_if_empty()
     return sheet
@@ -103,8 +110,8 @@ def _directories(chosen: dict[int, dict[str, Any]], *, in_bytes: bool) -> Any:
 def _replicas(chosen: dict[int, dict[str, Any]], *, in_bytes: bool) -> Any:
     sheet = Sheet(columns=("broker", "directory", "topic", "partition", "size", "lag", "state"))
     for broker, found in chosen.items():
-        for path, each in found.items():
-            for tp, info in sorted(each.replicas.items()):
+        for path, directory in found.items():
+            for tp, info in sorted(directory.replicas.items()):
                 state = "on its way" if info.is_future else ""
                 sheet.add(
                     str(broker), path, tp.topic, str(tp.partition), _size(info.size, in_bytes), str(info.offset_lag),
@@ -120,14 +127,14 @@ def _size(count: int | None, in_bytes: bool) -> str:
     return str(count) if in_bytes else size_of(count)
 
 
-def _document(broker: int, path: str, each: LogDirDescription) -> dict[str, Any]:
+def _document(broker: int, path: str, directory: LogDirDescription) -> dict[str, Any]:
     return {
         "broker": broker,
         "directory": path,
-        "error": None if each.error is None else each.error.code.name,
-        "cordoned": each.is_cordoned,
-        "total_bytes": each.total_bytes,
-        "usable_bytes": each.usable_bytes,
+        "error": None if directory.error is None else directory.error.code.name,
+        "cordoned": directory.is_cordoned,
+        "total_bytes": directory.total_bytes,
+        "usable_bytes": directory.usable_bytes,
         "replicas": [
             {
                 "topic": tp.topic,
@@ -136,6 +143,6 @@ def _document(broker: int, path: str, each: LogDirDescription) -> dict[str, Any]
                 "offset_lag": info.offset_lag,
                 "future": info.is_future,
             }
-            for tp, info in sorted(each.replicas.items())
+            for tp, info in sorted(directory.replicas.items())
         ],
     }

@@ -75,11 +75,11 @@ def move(
         if found.errors:
             return change_answer([], problems_of(found.errors, right="DESCRIBE on Cluster"), dry_run=dry_run)
         at = await _replicas(admin, topics, found.values)
-        problems = _objections(found.values, {each.broker_id for each in at}, to, is_chosen=broker_id is not None)
+        problems = _objections(found.values, {replica.broker_id for replica in at}, to, is_chosen=broker_id is not None)
         if problems:
             return change_answer([], problems, dry_run=dry_run)
-        moves = {each: to for each, path in at.items() if path != to and to in found.values[each.broker_id]}
-        notes = [f"{each} is in this directory already" for each, path in at.items() if path == to]
+        moves = {replica: to for replica, path in at.items() if path != to and to in found.values[replica.broker_id]}
+        notes = [f"{replica} is in this directory already" for replica, path in at.items() if path == to]
         done = list(moves)
         if not dry_run and moves:
             results = await admin.alter_replica_log_dirs(moves)
@@ -87,7 +87,7 @@ def move(
             done = list(results.values)
             if wait:
                 problems += await _wait(admin, dict.fromkeys(done, to), timeout)
-        changes = [_change(each, at[each], to) for each in sorted(done, key=str)]
+        changes = [_change(replica, at[replica], to) for replica in sorted(done, key=str)]
         return change_answer(changes, problems, dry_run=dry_run, notes=notes)
 
     return options.run(work, right=_RIGHT)
@@ -104,9 +104,13 @@ async def _replicas(admin: AdminClient, topics: Topics, found: Directories) -> d
         for partition, info in described.replicas.items()
         if not info.is_future
     }
-    at = {each: every[each] for each in every if is_meant(TopicPartition(each.topic, each.partition), topics)}
+    at = {
+        replica: every[replica]
+        for replica in every
+        if is_meant(TopicPartition(replica.topic, replica.partition), topics)
+    }
     for name, numbers in topics:
-        if not any(each.topic == name for each in every):
+        if not any(replica.topic == name for replica in every):
             known = await topic_names(admin)
             text = (
                 "the selected brokers have no replica of this topic"
@@ -115,7 +119,7 @@ async def _replicas(admin: AdminClient, topics: Topics, found: Directories) -> d
             )
             raise UnknownName(name, text, "" if name in known else nearest(name, known))
         for number in numbers or ():
-            if not any((each.topic, each.partition) == (name, number) for each in at):
+            if not any((replica.topic, replica.partition) == (name, number) for replica in at):
                 raise UnknownName(f"{name}-{number}", "the selected brokers have no replica of this partition")
     return at
 
@@ -146,8 +150,8 @@ async def _wait(
     pause_s = _POLL_S[0]
     with showing(len(moves), "moving replicas") as advance:
         while True:
-            found = await admin.describe_log_dirs(sorted({each.broker_id for each in moves}))
-            left = [each for each, path in moves.items() if not _is_there(each, path, found.values)]
+            found = await admin.describe_log_dirs(sorted({replica.broker_id for replica in moves}))
+            left = [replica for replica, path in moves.items() if not _is_there(replica, path, found.values)]
             advance(len(moves) - len(left))
             if not left:
                 return []

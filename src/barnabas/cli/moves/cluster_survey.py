@@ -48,20 +48,20 @@ async def survey(admin: AdminClient) -> Survey:
     directories = await admin.describe_log_dirs(brokers)
     problems = [*problems, *problems_of(directories.errors, right="DESCRIBE on Cluster")]
     replicas = {}
-    for partition, each in partitions.items():
+    for partition, info in partitions.items():
         going = under_way.get(partition)
-        replicas[partition] = tuple(each.replicas) if going is None else _target(going)
+        replicas[partition] = tuple(info.replicas) if going is None else _target(going)
     return Survey(
         brokers,
         replicas,
-        {partition: each.leader for partition, each in partitions.items()},
+        {partition: info.leader for partition, info in partitions.items()},
         under_way,
         _sizes(directories.values, partitions),
         {broker: room for broker, found in directories.values.items() if (room := _room(found)) is not None},
         frozenset(
             broker
             for broker, found in directories.values.items()
-            if found and all(each.is_cordoned or each.error is not None for each in found.values())
+            if found and all(directory.is_cordoned or directory.error is not None for directory in found.values())
         ),
         problems,
     )
@@ -78,32 +78,32 @@ async def _settled_partitions(
         described = await admin.describe_topics(await topic_names(admin))
         under_way = await admin.list_partition_reassignments()
         partitions = {
-            TopicPartition(topic.name, each.partition): each
+            TopicPartition(topic.name, info.partition): info
             for topic in described.values.values()
-            for each in topic.partitions
+            for info in topic.partitions
         }
         usual = _usual_factors(partitions)
         doubtful = before.keys() != under_way.keys() or any(
-            len(each.replicas) > usual[partition.topic]
-            for partition, each in partitions.items()
+            len(info.replicas) > usual[partition.topic]
+            for partition, info in partitions.items()
             if partition not in under_way
         )
         if not doubtful:
             break
         await asyncio.sleep(_PAUSE_S)
-    moving = {each: under_way[each] for each in under_way if each in partitions}
+    moving = {partition: under_way[partition] for partition in under_way if partition in partitions}
     return partitions, moving, problems_of(described.errors, right="DESCRIBE on Topic:{item}")
 
 
 def _usual_factors(partitions: Mapping[TopicPartition, TopicPartitionInfo]) -> dict[str, int]:
     counts: dict[str, Counter[int]] = {}
-    for partition, each in partitions.items():
-        counts.setdefault(partition.topic, Counter())[len(each.replicas)] += 1
-    return {topic: min(found, key=lambda each: (-found[each], each)) for topic, found in counts.items()}
+    for partition, info in partitions.items():
+        counts.setdefault(partition.topic, Counter())[len(info.replicas)] += 1
+    return {topic: min(found, key=lambda factor: (-found[factor], factor)) for topic, found in counts.items()}
 
 
 def _target(going: PartitionReassignment) -> tuple[int, ...]:
-    return tuple(each for each in going.replicas if each not in going.removing_replicas)
+    return tuple(broker for broker in going.replicas if broker not in going.removing_replicas)
 
 
 def _sizes(
@@ -112,8 +112,8 @@ def _sizes(
     """The size of the largest replica: others are incomplete, or more compacted."""
     sizes = dict.fromkeys(partitions, 0)
     for directories in found.values():
-        for each in directories.values():
-            for partition, replica in each.replicas.items():
+        for directory in directories.values():
+            for partition, replica in directory.replicas.items():
                 if partition in sizes and not replica.is_future:
                     sizes[partition] = max(sizes[partition], replica.size)
     return sizes
@@ -122,8 +122,8 @@ def _sizes(
 def _room(directories: Mapping[str, LogDirDescription]) -> int | None:
     """Free space of a broker. Directories with equal sizes are on the same disk."""
     disks = {
-        (each.total_bytes, each.usable_bytes)
-        for each in directories.values()
-        if each.error is None and each.usable_bytes is not None
+        (directory.total_bytes, directory.usable_bytes)
+        for directory in directories.values()
+        if directory.error is None and directory.usable_bytes is not None
     }
     return sum(usable or 0 for _, usable in disks) if disks else None

@@ -47,7 +47,7 @@ def drain(
     """
     moves, options = moves or MoveOptions(), options or ChangeOptions()
     leaving, dry_run = tuple(dict.fromkeys(broker_id)), options.dry_run
-    both = [each for each in moves.brokers() or () if each in leaving]
+    both = [broker for broker in moves.brokers() or () if broker in leaving]
     if both:
         raise UsageError(f"--broker-list: broker {both[0]} is one of those to drain")
     moves.rate()
@@ -63,7 +63,7 @@ def drain(
             )
 
         async def first(admin: AdminClient, found: Survey) -> list[Problem]:
-            return await _cordon(admin, [each for each in leaving if each in found.brokers], "*", dry_run=False)
+            return await _cordon(admin, [broker for broker in leaving if broker in found.brokers], "*", dry_run=False)
 
         empty = f"{'brokers' if len(leaving) > 1 else 'broker'} {ids(leaving)} {'have' if len(leaving) > 1 else 'has'}"
         done = [f"{empty} no replicas: stop it, then 'barnabas cluster unregister'"]
@@ -85,20 +85,22 @@ async def _cordon(
 
     name = "cordoned.log.dirs"
     change = AlterConfigOp.delete(name) if directories is None else AlterConfigOp.set(name, directories)
-    changes = {ConfigResource.broker(each): [change] for each in brokers}
+    changes = {ConfigResource.broker(broker): [change] for broker in brokers}
     results = await admin.incremental_alter_configs(changes, validate_only=dry_run)
     return await resource_problems(admin, results.errors, "ALTER_CONFIGS")
 
 
 def _objections(found: Survey, leaving: tuple[int, ...]) -> list[Problem]:
-    held = {each for brokers in found.replicas.values() for each in brokers}
+    held = {broker for brokers in found.replicas.values() for broker in brokers}
     known = sorted({*found.brokers, *held})
     problems = [
         Problem(
-            "no such broker exists, and no replica is assigned to it", str(each), advice=f"the brokers are {ids(known)}"
+            "no such broker exists, and no replica is assigned to it",
+            str(broker),
+            advice=f"the brokers are {ids(known)}",
         )
-        for each in leaving
-        if each not in known
+        for broker in leaving
+        if broker not in known
     ]
     problems += [
         Problem(
@@ -116,6 +118,8 @@ def _plan(found: Survey, moves: MoveOptions, leaving: tuple[int, ...]) -> MovePl
     from barnabas.placement.cluster_model import ClusterState
     from barnabas.placement.replica_balance import drain
 
-    racks = {each: rack for each, rack in usable_racks(found, moves, leaving).items() if each not in found.cordoned}
+    racks = {
+        broker: rack for broker, rack in usable_racks(found, moves, leaving).items() if broker not in found.cordoned
+    }
     state = ClusterState(racks, found.replicas, found.sizes, found.leaders)
     return MovePlan(found, drain(state, leaving))

@@ -56,7 +56,7 @@ async def execute(
     if outcome.problems:
         return outcome
     moving = _Moving(admin, plan, at_once, outcome)
-    with showing_moves({each: count for each, count in plan.received.items() if count}) as told:
+    with showing_moves({broker: count for broker, count in plan.received.items() if count}) as told:
         pause_s = _POLL_S[0]
         while await moving.step():
             told(await moving.received(), moving.said())
@@ -76,7 +76,7 @@ async def _hold_back(admin: AdminClient, plan: MovePlan, rate: int | None) -> li
         return []
     survey = plan.survey
     stage = Stage(survey.replicas, survey.under_way, survey.brokers, ())
-    wanted = throttles(stage, {each.partition: Target(each.after) for each in plan.moves if each.adds}, Rates(rate))
+    wanted = throttles(stage, {move.partition: Target(move.after) for move in plan.moves if move.adds}, Rates(rate))
     _, problems = await throttle(admin, wanted, dry_run=True)
     if not problems:
         _, problems = await throttle(admin, wanted, dry_run=False)
@@ -88,7 +88,7 @@ class _Moving:
 
     def __init__(self, admin: AdminClient, plan: MovePlan, at_once: int, outcome: Outcome) -> None:
         self._admin, self._plan, self._at_once, self._outcome = admin, plan, at_once, outcome
-        self._waiting = deque(each for each in plan.moves if each.adds)
+        self._waiting = deque(move for move in plan.moves if move.adds)
         self._count = len(self._waiting) + len(plan.survey.under_way)
         self._begun: dict[TopicPartition, Move] = {}
         self._ended: Counter[int] = Counter()
@@ -104,7 +104,7 @@ class _Moving:
     async def step(self) -> bool:
         """Whether any move is waiting or ongoing."""
         self._under_way = await self._admin.list_partition_reassignments()
-        for partition in [each for each in self._begun if each not in self._under_way]:
+        for partition in [begun for begun in self._begun if begun not in self._under_way]:
             move = self._begun.pop(partition)
             self._outcome.moved.append(partition)
             self._ended.update(dict.fromkeys(move.adds, move.size))
@@ -119,15 +119,15 @@ class _Moving:
         for _ in range(len(self._waiting)):
             move = self._waiting.popleft()
             brokers = self._copying(move.partition, move.adds)
-            if all(busy[each] < self._at_once for each in brokers):
+            if all(busy[broker] < self._at_once for broker in brokers):
                 busy.update(brokers)
                 chosen.append(move)
             else:
                 self._waiting.append(move)
         if chosen:
-            results = await self._admin.alter_partition_reassignments({each.partition: each.after for each in chosen})
+            results = await self._admin.alter_partition_reassignments({move.partition: move.after for move in chosen})
             self._outcome.problems += problems_of(results.errors, right=ALTER)
-            self._begun |= {each.partition: each for each in chosen if each.partition in results.values}
+            self._begun |= {move.partition: move for move in chosen if move.partition in results.values}
 
     def _copying(self, partition: TopicPartition, targets: Iterable[int]) -> set[int]:
         leader = self._plan.survey.leaders.get(partition)
@@ -158,7 +158,7 @@ class _Moving:
 
 async def _reorder(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
     """Moves that only change the preferred leader, without copying."""
-    order = {each.partition: each.after for each in plan.moves if not each.adds}
+    order = {move.partition: move.after for move in plan.moves if not move.adds}
     if order:
         results = await admin.alter_partition_reassignments(order)
         outcome.problems += problems_of(results.errors, right=ALTER)
@@ -167,39 +167,43 @@ async def _reorder(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None
 
 async def _check(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
     """Check the results. Brokers show the end of a move a moment after the controller; others may have cancelled it."""
-    wanted = {each: plan.after[each] for each in outcome.moved}
+    wanted = {partition: plan.after[partition] for partition in outcome.moved}
     until = time.monotonic() + _SHOWN_S
     while wanted:
-        described = await admin.describe_topics(list(dict.fromkeys(each.topic for each in wanted)))
+        described = await admin.describe_topics(list(dict.fromkeys(partition.topic for partition in wanted)))
         there = {
-            TopicPartition(topic.name, each.partition): tuple(each.replicas)
+            TopicPartition(topic.name, info.partition): tuple(info.replicas)
             for topic in described.values.values()
-            for each in topic.partitions
+            for info in topic.partitions
         }
         # A topic that was deleted in the meantime needs no move.
-        wanted = {each: after for each, after in wanted.items() if each in there and there[each] != after}
+        wanted = {
+            partition: after for partition, after in wanted.items() if partition in there and there[partition] != after
+        }
         if time.monotonic() > until:
             break
         if wanted:
             await asyncio.sleep(_POLL_S[0])
-    for each, after in sorted(wanted.items()):
-        outcome.moved.remove(each)
-        text = f"its replicas are on {ids(there[each])}, not on {ids(after)}, and it is not moving"
+    for partition, after in sorted(wanted.items()):
+        outcome.moved.remove(partition)
+        text = f"its replicas are on {ids(there[partition])}, not on {ids(after)}, and it is not moving"
         outcome.problems.append(
-            Problem(text, str(each), advice="the move was probably cancelled; run the same command to start it again")
+            Problem(
+                text, str(partition), advice="the move was probably cancelled; run the same command to start it again"
+            )
         )
 
 
 async def _elect(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
     """Elect the preferred leaders, as far as possible."""
-    wanted = {*plan.elections, *(each.partition for each in plan.moves)} & {*plan.elections, *outcome.moved}
+    wanted = {*plan.elections, *(move.partition for move in plan.moves)} & {*plan.elections, *outcome.moved}
     if not wanted:
         return
     results = await admin.elect_leaders(ElectionType.PREFERRED, sorted(wanted), wait=True)
     outcome.elected = sum(results.values.values())
     missing = {
-        each: error
-        for each, error in results.errors.items()
+        partition: error
+        for partition, error in results.errors.items()
         if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # The topic was deleted in the meantime.
     }
     advice = {

@@ -35,29 +35,29 @@ class MovePlan:
 
     @cached_property
     def after(self) -> dict[TopicPartition, tuple[int, ...]]:
-        return {**self.survey.replicas, **{each.partition: each.after for each in self.moves}}
+        return {**self.survey.replicas, **{move.partition: move.after for move in self.moves}}
 
     @cached_property
     def copied_bytes(self) -> int:
-        return sum(each.copied_bytes for each in self.moves)
+        return sum(move.copied_bytes for move in self.moves)
 
     @cached_property
     def received(self) -> Counter[int]:
         """Bytes copied to each broker."""
-        return Counter({b: sum(each.size for each in self.moves if b in each.adds) for b in self._targets()})
+        return Counter({b: sum(move.size for move in self.moves if b in move.adds) for b in self._targets()})
 
     @cached_property
     def sent(self) -> Counter[int]:
         """Bytes copied from each broker, as the leader."""
         sent: Counter[int] = Counter()
-        for each in self.moves:
-            leader = self.survey.leaders.get(each.partition)
-            if leader is not None and each.adds:
-                sent[leader] += each.copied_bytes
+        for move in self.moves:
+            leader = self.survey.leaders.get(move.partition)
+            if leader is not None and move.adds:
+                sent[leader] += move.copied_bytes
         return sent
 
     def _targets(self) -> set[int]:
-        return {broker for each in self.moves for broker in each.adds}
+        return {broker for move in self.moves for broker in move.adds}
 
     def seconds_at(self, rate: int) -> float:
         """The duration if each broker copies ``rate`` bytes per second in each direction."""
@@ -65,35 +65,35 @@ class MovePlan:
 
     def document(self) -> dict[str, Any]:
         """The document, which is also a file for 'barnabas reassign execute' and for Kafka's tool."""
-        changes = {each.partition: each.after for each in self.moves}
+        changes = {move.partition: move.after for move in self.moves}
         return moves_document(changes) | {
-            "current": moves_document({each.partition: each.before for each in self.moves}),
+            "current": moves_document({move.partition: move.before for move in self.moves}),
             "bytes_to_copy": self.copied_bytes,
-            "replicas_to_copy": sum(len(each.adds) for each in self.moves),
+            "replicas_to_copy": sum(len(move.adds) for move in self.moves),
             "leaders_to_elect": len(self.elections),
             "under_way": len(self.survey.under_way),
             "brokers": [self._broker(broker) for broker in self._brokers()],
-            "moves": [self._move(each) for each in self.moves],
+            "moves": [self._move(move) for move in self.moves],
         }
 
     def sheets(self) -> list[Sheet]:
         title = f"{_counted(len(self.moves), 'partition')} to move, {size_of(self.copied_bytes)} to copy"
         brokers = Sheet(title, ("broker", "replicas", "leaders", "size", "gets", "gives", "sends", "rack"))
         for broker in self._brokers():
-            each = self._broker(broker)
+            row = self._broker(broker)
             brokers.add(
-                str(broker), _change(each["replicas"], each["replicas_then"]),
-                _change(each["leaders"], each["leaders_then"]),
-                _change(size_of(each["bytes"]), size_of(each["bytes_then"])),
-                f"{each['gets']} ({size_of(each['bytes_received'])})" if each["gets"] else "",
-                str(each["gives"] or ""), size_of(each["bytes_sent"]) if each["bytes_sent"] else "",
-                each["rack"] or "",
+                str(broker), _change(row["replicas"], row["replicas_then"]),
+                _change(row["leaders"], row["leaders_then"]),
+                _change(size_of(row["bytes"]), size_of(row["bytes_then"])),
+                f"{row['gets']} ({size_of(row['bytes_received'])})" if row["gets"] else "",
+                str(row["gives"] or ""), size_of(row["bytes_sent"]) if row["bytes_sent"] else "",
+                row["rack"] or "",
             )  # fmt: skip
         brokers.drop_last_column_if_empty()
         if not self.moves:
             return [brokers]
         moves = Sheet(columns=("topic", "partition", "now", "then", "copied to", "size"))
-        for move in sorted(self.moves, key=lambda each: (-each.copied_bytes, each.partition))[:_SHOWN_MOVES]:
+        for move in sorted(self.moves, key=lambda shown: (-shown.copied_bytes, shown.partition))[:_SHOWN_MOVES]:
             partition = move.partition
             moves.add(
                 partition.topic, str(partition.partition), ids(move.before), ids(move.after), ids(move.adds),
@@ -105,7 +105,9 @@ class MovePlan:
 
     def _brokers(self) -> list[int]:
         """All brokers of the plan, including those that are not alive."""
-        return sorted({*self.survey.brokers, *(each for brokers in self.survey.replicas.values() for each in brokers)})
+        return sorted(
+            {*self.survey.brokers, *(replica for brokers in self.survey.replicas.values() for replica in brokers)}
+        )
 
     @cached_property
     def _counts(self) -> Mapping[str, Counter[int]]:
@@ -116,7 +118,7 @@ class MovePlan:
                 found[f"replicas{then}"].update(brokers)
                 for broker in brokers:
                     found[f"bytes{then}"][broker] += self.survey.sizes.get(partition, 0)
-        elected = {*self.elections, *self.survey.under_way, *(each.partition for each in self.moves)}
+        elected = {*self.elections, *self.survey.under_way, *(move.partition for move in self.moves)}
         for partition, leader in self.survey.leaders.items():
             if leader is not None:
                 found["leaders"][leader] += 1
@@ -126,7 +128,7 @@ class MovePlan:
                 found["leaders_then"][leader] += 1
         for move in self.moves:
             found["gets"].update(move.adds)
-            found["gives"].update(each for each in move.before if each not in move.after)
+            found["gives"].update(broker for broker in move.before if broker not in move.after)
         return found
 
     def _broker(self, broker: int) -> dict[str, Any]:
@@ -138,13 +140,13 @@ class MovePlan:
             "bytes_sent": self.sent[broker],
         }
 
-    def _move(self, each: Move) -> dict[str, Any]:
+    def _move(self, move: Move) -> dict[str, Any]:
         return {
-            "topic": each.partition.topic,
-            "partition": each.partition.partition,
-            "replicas": list(each.after),
-            "replicas_before": list(each.before),
-            "bytes": each.copied_bytes,
+            "topic": move.partition.topic,
+            "partition": move.partition.partition,
+            "replicas": list(move.after),
+            "replicas_before": list(move.before),
+            "bytes": move.copied_bytes,
         }
 
 

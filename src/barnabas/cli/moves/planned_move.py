@@ -80,13 +80,13 @@ class Moves:
 
 def usable_racks(found: Survey, options: MoveOptions, leaving: Iterable[int] = ()) -> dict[int, str | None]:
     """The usable brokers, with the racks to respect. Raises ValueError."""
-    chosen = [each for each in options.brokers() or sorted(found.brokers) if each not in leaving]
-    unknown = [each for each in chosen if each not in found.brokers]
+    chosen = [broker for broker in options.brokers() or sorted(found.brokers) if broker not in leaving]
+    unknown = [broker for broker in chosen if broker not in found.brokers]
     alive = ", ".join(map(str, sorted(found.brokers)))
     if unknown:
         raise ValueError(f"--broker-list: broker {unknown[0]} is not alive; the live brokers are {alive}")
-    racks = {each: None if options.disable_rack_aware else found.brokers[each] for each in chosen}
-    silent = [str(each) for each, rack in racks.items() if rack is None]
+    racks = {broker: None if options.disable_rack_aware else found.brokers[broker] for broker in chosen}
+    silent = [str(broker) for broker, rack in racks.items() if rack is None]
     if silent and len(silent) < len(racks):
         raise ValueError(
             f"brokers {', '.join(silent)} have no rack, but others do: give --disable-rack-aware, or set broker.rack"
@@ -128,14 +128,14 @@ async def cancel(admin: AdminClient, is_meant: Callable[[PartitionReassignment],
     from barnabas.cli.moves.throttle import end_throttle
 
     under_way = await admin.list_partition_reassignments()
-    meant = {each: going for each, going in sorted(under_way.items()) if is_meant(going)}
+    meant = {partition: going for partition, going in sorted(under_way.items()) if is_meant(going)}
     problems: list[Problem] = []
     taken = list(meant)
     if meant and not dry_run:
         results = await admin.alter_partition_reassignments(dict.fromkeys(meant))
         problems = problems_of(results.errors, right=_RIGHT)
-        taken = [each for each in meant if each in results.values]
-    changes = [Change("move of", str(each), "cancelled") for each in taken]
+        taken = [partition for partition in meant if partition in results.values]
+    changes = [Change("move of", str(partition), "cancelled") for partition in taken]
     if not problems and len(meant) == len(under_way):
         freed, problems = await end_throttle(admin, dry_run=dry_run)
         changes += freed

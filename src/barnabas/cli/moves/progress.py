@@ -39,7 +39,7 @@ def showing_moves(expected: Mapping[int, int]) -> Iterator[Told]:
         }
 
         def told(have: Mapping[int, int], said: str) -> None:
-            bars.update(every, completed=sum(have.get(each, 0) for each in tasks), description=said)
+            bars.update(every, completed=sum(have.get(broker, 0) for broker in tasks), description=said)
             for broker, task in tasks.items():
                 bars.update(task, completed=have.get(broker, 0))
 

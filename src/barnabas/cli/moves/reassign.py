@@ -90,8 +90,10 @@ def generate(
             return Answer({}, problems=stage.problems)
         moves = wanted.moves(stage)
         planned = {partition: move.replicas for partition, move in moves.items()}
-        document = moves_document(planned) | {"current": moves_document({each: stage.replicas[each] for each in moves})}
-        different = sorted(each for each in moves if planned[each] != stage.replicas[each])
+        document = moves_document(planned) | {
+            "current": moves_document({partition: stage.replicas[partition] for partition in moves})
+        }
+        different = sorted(partition for partition in moves if planned[partition] != stage.replicas[partition])
         notes = [f"{len(moves) - len(different)} of {len(moves)} partitions do not change"]
         if different:
             notes.append("--output json writes a file for 'barnabas reassign execute --reassignment-json-file'")
@@ -181,7 +183,7 @@ def execute(
             left = await _wait(admin, moves, timeout)
             answer.problems = left
             if not left:
-                await admin.await_replicas({each: move.replicas for each, move in moves.items()})
+                await admin.await_replicas({partition: move.replicas for partition, move in moves.items()})
                 _, answer.problems = await unthrottle(admin, wanted.topic_names, dry_run=False)
                 answer.notes = [*answer.notes, "all partitions have their target replicas"]
         elif not dry_run and answer.document["changes"] and not answer.problems:
@@ -249,7 +251,9 @@ def list_(*, topic: list[str] | None = None, options: ClusterOptions | None = No
 
     async def work(admin: AdminClient) -> Answer:
         moving = await admin.list_partition_reassignments()
-        return listed_answer({tp: each for tp, each in moving.items() if topics is None or is_meant(tp, topics)})
+        return listed_answer(
+            {tp: reassignment for tp, reassignment in moving.items() if topics is None or is_meant(tp, topics)}
+        )
 
     return (options or ClusterOptions()).run(work, right=_DESCRIBE)
 
@@ -301,9 +305,9 @@ async def _begin(
 ) -> Answer:
     """Set throttles, then directories of new replicas, then start the moves. If none starts, remove the throttles."""
     needed = {
-        each: move.replicas
-        for each, move in moves.items()
-        if move.replicas != stage.replicas[each] or each in stage.under_way
+        partition: move.replicas
+        for partition, move in moves.items()
+        if move.replicas != stage.replicas[partition] or partition in stage.under_way
     }
     settings = throttles(stage, moves, rates)
     changes, problems = await throttle(admin, settings, dry_run=True)
@@ -311,10 +315,10 @@ async def _begin(
         return change_answer([], problems, dry_run=dry_run)
     notes = _unchanged_notes(moves, needed)
     if dry_run:
-        changes += [_reassigned(stage, each, brokers) for each, brokers in sorted(needed.items())]
+        changes += [_reassigned(stage, partition, brokers) for partition, brokers in sorted(needed.items())]
         changes += [
-            Change("replica", f"{each} on broker {broker}", "sent", f"to {path}")
-            for each, move in sorted(moves.items())
+            Change("replica", f"{partition} on broker {broker}", "sent", f"to {path}")
+            for partition, move in sorted(moves.items())
             for broker, path in move.directories()
         ]
         return change_answer(changes, dry_run=True, notes=notes)
@@ -323,13 +327,13 @@ async def _begin(
         return change_answer(changes, problems, dry_run=False)
     await _announce_directories(admin, moves, needed)
     results = await admin.alter_partition_reassignments(needed, allow_replication_factor_change=not keeps)
-    changes += [_reassigned(stage, each, needed[each]) for each in sorted(results.values)]
+    changes += [_reassigned(stage, partition, needed[partition]) for partition in sorted(results.values)]
     problems = problems_of(results.errors, right=ALTER)
     if needed and not results.values and not stage.under_way:
-        undone = {each: dict.fromkeys(given) for each, given in settings.items()}
+        undone = {resource: dict.fromkeys(given) for resource, given in settings.items()}
         _, failed = await throttle(admin, undone, dry_run=False)
         return change_answer([], [*problems, *failed], dry_run=False, notes=notes)
-    begun = {each: move for each, move in moves.items() if each not in results.errors}
+    begun = {partition: move for partition, move in moves.items() if partition not in results.errors}
     sent, failed = await move_directories(admin, begun)
     return change_answer([*changes, *sent], [*problems, *failed], dry_run=False, notes=notes)
 
@@ -338,7 +342,9 @@ async def _announce_directories(
     admin: AdminClient, moves: Mapping[TopicPartition, Move], needed: Mapping[TopicPartition, object]
 ) -> None:
     """A broker that will receive a replica stores its directory, and answers that the replica does not exist yet."""
-    await move_directories(admin, {each: move for each, move in moves.items() if each in needed}, waits=False)
+    await move_directories(
+        admin, {partition: move for partition, move in moves.items() if partition in needed}, waits=False
+    )
 
 
 def _unchanged_notes(moves: Mapping[TopicPartition, Move], needed: Mapping[TopicPartition, object]) -> list[str]:
@@ -357,7 +363,7 @@ def _reassigned(stage: Stage, partition: TopicPartition, brokers: Sequence[int])
 
 
 def _write_rollback(path: str, stage: Stage, moves: Mapping[TopicPartition, Move]) -> None:
-    document = moves_document({each: stage.replicas[each] for each in moves})
+    document = moves_document({partition: stage.replicas[partition] for partition in moves})
     try:
         with open(path, "x", encoding="utf-8") as file:
             file.write(json.dumps(document, indent=2) + "\n")
@@ -388,9 +394,9 @@ async def _wait(admin: AdminClient, moves: Mapping[TopicPartition, Move], timeou
 
 def _plan_sheet(stage: Stage, moves: Mapping[TopicPartition, Move], different: Sequence[TopicPartition]) -> Any:
     sheet = Sheet(columns=("topic", "partition", "now", "then", "copied to"))
-    for each in different:
-        now, then = stage.replicas[each], moves[each].replicas
+    for partition in different:
+        now, then = stage.replicas[partition], moves[partition].replicas
         new = [broker for broker in then if broker not in now]
-        sheet.add(each.topic, str(each.partition), ids(now), ids(then), ids(new))
+        sheet.add(partition.topic, str(partition.partition), ids(now), ids(then), ids(new))
     sheet.drop_last_column_if_empty()
     return sheet

@@ -79,12 +79,12 @@ async def look(admin: AdminClient, topics: Iterable[str]) -> Stage:
     described = await admin.describe_topics(list(dict.fromkeys(topics)))
     known = await topic_names(admin) if described.errors else []
     partitions = {
-        TopicPartition(topic.name, each.partition): each
+        TopicPartition(topic.name, info.partition): info
         for topic in described.values.values()
-        for each in topic.partitions
+        for info in topic.partitions
     }
     return Stage(
-        {partition: tuple(each.replicas) for partition, each in partitions.items()},
+        {partition: tuple(info.replicas) for partition, info in partitions.items()},
         under_way,
         {node.id: node.rack for node in (await admin.describe_cluster()).nodes},
         problems_of(described.errors, right="DESCRIBE on Topic:{item}", names=known),
@@ -103,11 +103,11 @@ def objections(
             continue
         now = stage.replicas.get(partition)
         if now is None:
-            count = sum(1 for each in stage.replicas if each.topic == partition.topic)
+            count = sum(1 for other in stage.replicas if other.topic == partition.topic)
             advice = f"topic {partition.topic} has the partitions 0 to {count - 1}"
             problems.append(Problem("no such partition exists", str(partition), "UNKNOWN_TOPIC_OR_PARTITION", advice))
             continue
-        unknown = [each for each in move.replicas if each not in stage.brokers and each not in now]
+        unknown = [broker for broker in move.replicas if broker not in stage.brokers and broker not in now]
         if unknown:
             problems.append(
                 Problem(
@@ -142,8 +142,8 @@ def throttles(
         involved: set[int] = set()
         for partition, (sources, targets) in sorted(_copies(stage, moves).items()):
             involved |= {*sources, *targets}
-            leaders.setdefault(partition.topic, []).extend(f"{partition.partition}:{each}" for each in sources)
-            followers.setdefault(partition.topic, []).extend(f"{partition.partition}:{each}" for each in targets)
+            leaders.setdefault(partition.topic, []).extend(f"{partition.partition}:{broker}" for broker in sources)
+            followers.setdefault(partition.topic, []).extend(f"{partition.partition}:{broker}" for broker in targets)
         for topic in leaders:
             wanted[ConfigResource.topic(topic)] = {
                 LEADERS: ",".join(leaders[topic]),
@@ -168,9 +168,9 @@ def _copies(
         going = stage.under_way.get(partition)
         held = stage.replicas.get(partition, ()) if going is None else going.replicas
         arriving = () if going is None else going.adding_replicas
-        sources = tuple(each for each in held if each not in arriving)
+        sources = tuple(broker for broker in held if broker not in arriving)
         wanted = moves[partition].replicas if partition in moves else arriving
-        targets = tuple(each for each in wanted if each not in sources)
+        targets = tuple(broker for broker in wanted if broker not in sources)
         if targets:
             copies[partition] = sources, targets
     return copies
@@ -189,7 +189,7 @@ async def throttle(
     if not changes:
         return [], []
     results = await admin.incremental_alter_configs(changes, validate_only=dry_run)
-    made = [_throttled(each, wanted[each]) for each in results.values]
+    made = [_throttled(resource, wanted[resource]) for resource in results.values]
     advice = {
         ErrorCode.INVALID_CONFIG: "this cluster does not support throttles: omit --throttle and "
         "--replica-alter-log-dirs-throttle"
@@ -207,7 +207,7 @@ async def unthrottle(admin: AdminClient, topics: Iterable[str], *, dry_run: bool
     own = (ConfigSource.TOPIC_CONFIG, ConfigSource.DYNAMIC_BROKER_CONFIG)
     wanted: dict[ConfigResource, dict[str, str | None]] = {}
     for resource, config in found.values.items():
-        settings = dict.fromkeys(each.name for each in config.entries.values() if each.source in own)
+        settings = dict.fromkeys(entry.name for entry in config.entries.values() if entry.source in own)
         if settings:
             wanted[resource] = settings
     made, problems = await throttle(admin, wanted, dry_run=dry_run)
@@ -239,13 +239,13 @@ async def move_directories(
     changes: list[Change] = []
     while left:
         results = await admin.alter_replica_log_dirs(left)
-        changes += [directory_change(each, left[each]) for each in results.values]
+        changes += [directory_change(replica, left[replica]) for replica in results.values]
         soon = {
-            each: left[each]
-            for each, error in results.errors.items()
+            replica: left[replica]
+            for replica, error in results.errors.items()
             if waits and error.code == ErrorCode.REPLICA_NOT_AVAILABLE
         }
-        others = {each: error for each, error in results.errors.items() if each not in soon}
+        others = {replica: error for replica, error in results.errors.items() if replica not in soon}
         if others or not soon or time.monotonic() > until:
             return changes, problems_of(results.errors, right=ALTER)
         left = soon

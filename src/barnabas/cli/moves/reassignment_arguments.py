@@ -35,7 +35,7 @@ class Wanted:
 
     @property
     def topic_names(self) -> list[str]:
-        named = (each.topic for each in self.by_file) if self.by_file else (name for name, _ in self.topics)
+        named = (partition.topic for partition in self.by_file) if self.by_file else (name for name, _ in self.topics)
         return list(dict.fromkeys(named))
 
     def partitions(self, stage: Stage) -> list[TopicPartition]:
@@ -45,9 +45,9 @@ class Wanted:
         for name, numbers in self.topics:
             for number in numbers or ():
                 if TopicPartition(name, number) not in stage.replicas:
-                    count = sum(1 for each in stage.replicas if each.topic == name)
+                    count = sum(1 for partition in stage.replicas if partition.topic == name)
                     raise UnknownName(f"{name}-{number}", f"topic {name} has the partitions 0 to {count - 1}")
-        return sorted(each for each in stage.replicas if is_meant(each, self.topics))
+        return sorted(partition for partition in stage.replicas if is_meant(partition, self.topics))
 
     def moves(self, stage: Stage) -> dict[TopicPartition, Move]:
         """Raises ValueError for impossible moves, UnknownName."""
@@ -58,19 +58,21 @@ class Wanted:
             return dict.fromkeys(partitions, Move(self.replicas))
         from barnabas.placement.replica_spread import spread
 
-        current = {each: _settled(stage, each) for each in partitions}
-        return {each: Move(brokers) for each, brokers in spread(current, self._racks(stage), self.factor).items()}
+        current = {partition: _settled(stage, partition) for partition in partitions}
+        return {
+            partition: Move(brokers) for partition, brokers in spread(current, self._racks(stage), self.factor).items()
+        }
 
     def _racks(self, stage: Stage) -> dict[int, str | None]:
         chosen = sorted(stage.brokers) if self.brokers is None else self.brokers
-        unknown = [each for each in chosen if each not in stage.brokers]
+        unknown = [broker for broker in chosen if broker not in stage.brokers]
         if unknown:
             known = ", ".join(map(str, sorted(stage.brokers)))
             raise ValueError(f"--broker-list: broker {unknown[0]} is not alive; the live brokers are {known}")
-        racks = {each: None if self.ignores_racks else stage.brokers[each] for each in chosen}
-        told = [each for each, rack in racks.items() if rack is not None]
+        racks = {broker: None if self.ignores_racks else stage.brokers[broker] for broker in chosen}
+        told = [broker for broker, rack in racks.items() if rack is not None]
         if told and len(told) < len(racks):
-            silent = ", ".join(str(each) for each, rack in racks.items() if rack is None)
+            silent = ", ".join(str(broker) for broker, rack in racks.items() if rack is None)
             raise ValueError(
                 f"brokers {silent} have no rack, but others do: give --disable-rack-aware, or set broker.rack"
             )
@@ -129,4 +131,4 @@ def _settled(stage: Stage, partition: TopicPartition) -> tuple[int, ...]:
     going = stage.under_way.get(partition)
     if going is None:
         return stage.replicas[partition]
-    return tuple(each for each in going.replicas if each not in going.removing_replicas)
+    return tuple(broker for broker in going.replicas if broker not in going.removing_replicas)

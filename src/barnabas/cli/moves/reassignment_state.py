@@ -70,18 +70,18 @@ async def verified_answer(admin: AdminClient, wanted: Wanted, *, frees: bool, dr
 
 def listed_answer(moving: Mapping[TopicPartition, PartitionReassignment]) -> Answer:
     sheet = Sheet(columns=("topic", "partition", "replicas", "adding", "removing"))
-    for partition, each in sorted(moving.items()):
+    for partition, reassignment in sorted(moving.items()):
         sheet.add(
-            partition.topic, str(partition.partition), ids(each.replicas), ids(each.adding_replicas),
-            ids(each.removing_replicas),
+            partition.topic, str(partition.partition), ids(reassignment.replicas), ids(reassignment.adding_replicas),
+            ids(reassignment.removing_replicas),
         )  # fmt: skip
     document = {
         "reassignments": [
             {
-                "topic": partition.topic, "partition": partition.partition, "replicas": list(each.replicas),
-                "adding": list(each.adding_replicas), "removing": list(each.removing_replicas),
+                "topic": partition.topic, "partition": partition.partition, "replicas": list(reassignment.replicas),
+                "adding": list(reassignment.adding_replicas), "removing": list(reassignment.removing_replicas),
             }
-            for partition, each in sorted(moving.items())
+            for partition, reassignment in sorted(moving.items())
         ]
     }  # fmt: skip
     return Answer(document, [sheet] if moving else [], [] if moving else ["no moves are in progress"])
@@ -93,19 +93,21 @@ async def cancelled_answer(admin: AdminClient, wanted: Wanted | None, *, frees: 
     notes: list[str] = []
     if wanted is None:
         moving = await admin.list_partition_reassignments()
-        topics = list(dict.fromkeys(each.topic for each in moving))
+        topics = list(dict.fromkeys(partition.topic for partition in moving))
     else:
         stage = await look(admin, wanted.topic_names)
         problems += stage.problems
         meant = [] if problems and not wanted.by_file else wanted.partitions(stage)
-        moving = {each: stage.under_way[each] for each in meant if each in stage.under_way}
+        moving = {partition: stage.under_way[partition] for partition in meant if partition in stage.under_way}
         topics = [name for name in wanted.topic_names if name not in {problem.item for problem in problems}]
-        notes = [f"{each} is not moving" for each in meant if each not in moving and each.topic in topics]
-    changes = [_cancelled(each, moving[each]) for each in sorted(moving)]
+        notes = [
+            f"{partition} is not moving" for partition in meant if partition not in moving and partition.topic in topics
+        ]
+    changes = [_cancelled(partition, moving[partition]) for partition in sorted(moving)]
     if not dry_run and moving:
         results = await admin.alter_partition_reassignments(dict.fromkeys(moving))
         problems += problems_of(results.errors, right=ALTER)
-        changes = [_cancelled(each, moving[each]) for each in sorted(results.values)]
+        changes = [_cancelled(partition, moving[partition]) for partition in sorted(results.values)]
     if wanted is not None and wanted.by_file:
         back, failed = await _send_back(admin, wanted.by_file, dry_run=dry_run)
         changes += back
@@ -123,7 +125,7 @@ async def on_their_way(admin: AdminClient, moves: Mapping[TopicPartition, Move])
     """Moves that are not complete yet."""
     under_way = await admin.list_partition_reassignments(moves)
     directories, _ = await _future_replicas(admin, moves)
-    return sorted({*under_way, *(TopicPartition(each.topic, each.partition) for each in directories)})
+    return sorted({*under_way, *(TopicPartition(replica.topic, replica.partition) for replica in directories)})
 
 
 def _state(stage: Stage, partition: TopicPartition, move: Move | None) -> str:
@@ -154,7 +156,7 @@ async def _future_replicas(
     }
     if not wanted:
         return {}, {}
-    found = await admin.describe_log_dirs(sorted({each.broker_id for each in wanted}), partitions=moves)
+    found = await admin.describe_log_dirs(sorted({replica.broker_id for replica in wanted}), partitions=moves)
     moving: dict[TopicPartitionReplica, tuple[str, bool]] = {}
     at: dict[TopicPartitionReplica, str] = {}
     for broker, directories in found.values.items():
@@ -196,15 +198,15 @@ async def _send_back(
 ) -> tuple[list[Change], list[Problem]]:
     """Cancel copies to the directories of the file: the replicas stay in their present directories."""
     moving, at = await _future_replicas(admin, moves)
-    back = {each: at[each] for each, (_, is_there) in moving.items() if is_there and each in at}
+    back = {replica: at[replica] for replica, (_, is_there) in moving.items() if is_there and replica in at}
     if dry_run or not back:
-        return [directory_change(each, path) for each, path in back.items()], []
+        return [directory_change(replica, path) for replica, path in back.items()], []
     results = await admin.alter_replica_log_dirs(back)
-    changes = [directory_change(each, back[each]) for each in results.values]
+    changes = [directory_change(replica, back[replica]) for replica in results.values]
     return changes, problems_of(results.errors, right=ALTER)
 
 
 def _cancelled(partition: TopicPartition, move: PartitionReassignment) -> Change:
-    stays = [each for each in move.replicas if each not in move.adding_replicas]
+    stays = [broker for broker in move.replicas if broker not in move.adding_replicas]
     more = {"topic": partition.topic, "partition": partition.partition, "replicas": stays}
     return Change("move of", str(partition), "cancelled", f"it stays on {ids(stays)}", more)

@@ -50,7 +50,7 @@ def rebalance(
     chosen, dry_run = None if topic is None else set(topic), options.dry_run
 
     def unknown(found: Survey) -> list[Problem]:
-        known = {each.topic for each in found.replicas}
+        known = {partition.topic for partition in found.replicas}
         return [
             Problem("no topic of this name exists", name, advice=f"did you mean {near}?" if near else "")
             for name in sorted((chosen or set()) - known)
@@ -68,10 +68,10 @@ def rebalance(
 
 
 def _absent(found: Survey) -> list[str]:
-    held = {each for brokers in found.replicas.values() for each in brokers}
+    held = {broker for brokers in found.replicas.values() for broker in brokers}
     return [
-        f"broker {each} is not alive and keeps its replicas; 'barnabas cluster drain {each}' would move them"
-        for each in sorted(held - found.brokers.keys())
+        f"broker {broker} is not alive and keeps its replicas; 'barnabas cluster drain {broker}' would move them"
+        for broker in sorted(held - found.brokers.keys())
     ]
 
 
@@ -81,20 +81,22 @@ def _plan(found: Survey, moves: MoveOptions, topics: set[str] | None) -> MovePla
     from barnabas.placement.replica_balance import rebalance
 
     usable = usable_racks(found, moves)
-    racks = {each: None if moves.disable_rack_aware else rack for each, rack in found.brokers.items()}
+    racks = {broker: None if moves.disable_rack_aware else rack for broker, rack in found.brokers.items()}
     stays = {
-        each
-        for each in found.replicas
-        if each in found.under_way or found.leaders[each] is None or (topics is not None and each.topic not in topics)
+        partition
+        for partition in found.replicas
+        if partition in found.under_way
+        or found.leaders[partition] is None
+        or (topics is not None and partition.topic not in topics)
     }
     closed = found.cordoned | (found.brokers.keys() - usable.keys())
     planned = rebalance(ClusterState(racks, found.replicas, found.sizes, found.leaders, frozenset(stays), closed))
-    after = {**found.replicas, **{each.partition: each.after for each in planned}}
-    moved = {each.partition for each in planned}
+    after = {**found.replicas, **{move.partition: move.after for move in planned}}
+    moved = {move.partition for move in planned}
     elections = [
-        each
-        for each in sorted(after)
-        if each not in moved and each not in stays and found.leaders[each] != after[each][0]
-        and after[each][0] in found.brokers
+        partition
+        for partition in sorted(after)
+        if partition not in moved and partition not in stays and found.leaders[partition] != after[partition][0]
+        and after[partition][0] in found.brokers
     ]  # fmt: skip
     return MovePlan(found, planned, elections)

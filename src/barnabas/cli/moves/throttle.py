@@ -43,14 +43,14 @@ async def find_throttle(admin: AdminClient) -> FoundThrottle:
     lasting = []
     for resource, config in found.values.items():
         own = (ConfigSource.TOPIC_CONFIG, ConfigSource.DYNAMIC_BROKER_CONFIG)
-        entries = [each for each in config.entries.values() if each.source in own]
-        if any(each.name in (LEADERS, FOLLOWERS) and each.value == "*" for each in entries):
+        entries = [entry for entry in config.entries.values() if entry.source in own]
+        if any(entry.name in (LEADERS, FOLLOWERS) and entry.value == "*" for entry in entries):
             lasting.append(resource.name)
         elif entries:
-            settings[resource] = dict.fromkeys(each.name for each in entries)
-            rates |= {each.value or "" for each in entries if each.name in (LEADER_RATE, FOLLOWER_RATE)}
+            settings[resource] = dict.fromkeys(entry.name for entry in entries)
+            rates |= {entry.value or "" for entry in entries if entry.name in (LEADER_RATE, FOLLOWER_RATE)}
     if lasting:
-        settings = {each: keys for each, keys in settings.items() if each.type == ConfigResourceType.TOPIC}
+        settings = {resource: keys for resource, keys in settings.items() if resource.type == ConfigResourceType.TOPIC}
         rates = set()
     problems = await resource_problems(admin, found.errors, "DESCRIBE_CONFIGS")
     rate = int(next(iter(rates))) if len(rates) == 1 else None

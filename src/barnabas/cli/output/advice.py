@@ -88,8 +88,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
     from difflib import SequenceMatcher, get_close_matches
 
     matches = get_close_matches(name, list(names), n=3, cutoff=0.6)
-    ratios = [SequenceMatcher(None, each, name).ratio() for each in matches]
-    return " or ".join(each for each, ratio in zip(matches, ratios, strict=True) if ratio > ratios[0] - _AS_NEAR)
+    ratios = [SequenceMatcher(None, match, name).ratio() for match in matches]
+    return " or ".join(match for match, ratio in zip(matches, ratios, strict=True) if ratio > ratios[0] - _AS_NEAR)
 
 
 def _refused(error: AdminError, item: str, right: str, names: Iterable[str], advice: Mapping[ErrorCode, str]) -> str:

@@ -62,7 +62,7 @@ class Answer:
                 show(sheet)
         else:
             document = self.document | {name: make() for name, make in self.late.items()}
-            document |= {"errors": [each.document() for each in self.problems]}
+            document |= {"errors": [problem.document() for problem in self.problems]}
             sys.stdout.write(as_json(document) if output == "json" else as_yaml(document))
         sys.stdout.flush()
         for note in self.notes:
@@ -90,12 +90,14 @@ def change_answer(
 ) -> Answer:
     """The answer for changes, with the same wording for all commands and for dry runs."""
     sheet = Sheet()
-    for each in changes:
-        details = f" ({each.details})" if each.details else ""
-        sheet.add(f"{each.kind} {each.name}".rstrip(), f"{'would be ' if dry_run else ''}{each.done}{details}")
+    for change in changes:
+        details = f" ({change.details})" if change.details else ""
+        sheet.add(f"{change.kind} {change.name}".rstrip(), f"{'would be ' if dry_run else ''}{change.done}{details}")
     document = {
         "dry_run": dry_run,
-        "changes": [{each.kind.replace(" ", "_"): each.name, "change": each.done, **each.more} for each in changes],
+        "changes": [
+            {change.kind.replace(" ", "_"): change.name, "change": change.done, **change.more} for change in changes
+        ],
     }
     said = list(notes)
     if dry_run:

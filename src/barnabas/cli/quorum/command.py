@@ -65,31 +65,32 @@ def describe(
 
 
 def _lag(found: QuorumInfo, replica: ReplicaState) -> int:
-    leader = next((each.log_end_offset for each in found.voters if each.replica_id == found.leader_id), 0)
+    leader = next((voter.log_end_offset for voter in found.voters if voter.replica_id == found.leader_id), 0)
     return max(0, leader - replica.log_end_offset)
 
 
 def _status(found: QuorumInfo) -> Any:
     sheet = Sheet()
-    followers = [_lag(found, each) for each in found.voters if each.replica_id != found.leader_id]
+    followers = [_lag(found, voter) for voter in found.voters if voter.replica_id != found.leader_id]
     sheet.add("leader", str(found.leader_id))
     sheet.add("leader epoch", str(found.leader_epoch))
     sheet.add("high watermark", str(found.high_watermark))
     sheet.add("most a voter lags", str(max(followers, default=0)))
-    sheet.add("voters", ", ".join(str(each.replica_id) for each in found.voters))
-    sheet.add("observers", ", ".join(str(each.replica_id) for each in found.observers) or "none")
+    sheet.add("voters", ", ".join(str(voter.replica_id) for voter in found.voters))
+    sheet.add("observers", ", ".join(str(observer.replica_id) for observer in found.observers) or "none")
     return sheet
 
 
 def _replication(found: QuorumInfo, *, human_readable: bool) -> Any:
     sheet = Sheet(columns=("node", "role", "directory", "log end offset", "lag", "last fetch", "last caught up"))
     for replicas, role in ((found.voters, "follower"), (found.observers, "observer")):
-        for each in replicas:
-            is_leader = role == "follower" and each.replica_id == found.leader_id
+        for state in replicas:
+            is_leader = role == "follower" and state.replica_id == found.leader_id
             sheet.add(
-                str(each.replica_id), "leader" if is_leader else role, str(each.directory_id), str(each.log_end_offset),
-                str(_lag(found, each)), _moment(each.last_fetch_timestamp_ms, human_readable=human_readable),
-                _moment(each.last_caught_up_timestamp_ms, human_readable=human_readable),
+                str(state.replica_id), "leader" if is_leader else role, str(state.directory_id),
+                str(state.log_end_offset), str(_lag(found, state)),
+                _moment(state.last_fetch_timestamp_ms, human_readable=human_readable),
+                _moment(state.last_caught_up_timestamp_ms, human_readable=human_readable),
             )  # fmt: skip
     return sheet
 
@@ -103,22 +104,22 @@ def _moment(timestamp_ms: int | None, *, human_readable: bool) -> str:
 
 
 def _document(found: QuorumInfo) -> dict[str, Any]:
-    def replica(each: ReplicaState) -> dict[str, Any]:
+    def replica(state: ReplicaState) -> dict[str, Any]:
         return {
-            "id": each.replica_id,
-            "directory_id": str(each.directory_id),
-            "log_end_offset": each.log_end_offset,
-            "lag": _lag(found, each),
-            "last_fetch_timestamp_ms": each.last_fetch_timestamp_ms,
-            "last_caught_up_timestamp_ms": each.last_caught_up_timestamp_ms,
+            "id": state.replica_id,
+            "directory_id": str(state.directory_id),
+            "log_end_offset": state.log_end_offset,
+            "lag": _lag(found, state),
+            "last_fetch_timestamp_ms": state.last_fetch_timestamp_ms,
+            "last_caught_up_timestamp_ms": state.last_caught_up_timestamp_ms,
         }
 
     return {
         "leader": found.leader_id,
         "leader_epoch": found.leader_epoch,
         "high_watermark": found.high_watermark,
-        "voters": [replica(each) for each in found.voters],
-        "observers": [replica(each) for each in found.observers],
+        "voters": [replica(voter) for voter in found.voters],
+        "observers": [replica(observer) for observer in found.observers],
         "nodes": [
             {
                 "id": node.id,

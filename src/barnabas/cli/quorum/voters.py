@@ -80,7 +80,7 @@ def add_controller(
         problems = _objections(said.id, directory_id, found)
         if problems:
             return change_answer([], problems, dry_run=dry_run)
-        endpoints = [RaftVoterEndpoint(*each) for each in said.endpoints]
+        endpoints = [RaftVoterEndpoint(*endpoint) for endpoint in said.endpoints]
         if not dry_run:
             await admin.add_raft_voter(said.id, directory_id, endpoints, cluster_id=said.cluster_id)
         return change_answer([_change(said.id, directory_id, "added", endpoints)], dry_run=dry_run)
@@ -151,7 +151,7 @@ def _said(
         raise UsageError(
             "--endpoint is missing: give the controller's address for the others, for example CONTROLLER://host-4:9093"
         )
-    parsed = tuple(_parse_endpoint(each, "--endpoint") for each in endpoints)
+    parsed = tuple(_parse_endpoint(endpoint, "--endpoint") for endpoint in endpoints)
     return _Controller(controller_id, None if directory_id is None else _parse_uuid(directory_id), parsed)
 
 
@@ -230,21 +230,21 @@ def _listed(text: str) -> list[str]:
 
 
 def _voters(found: QuorumInfo) -> set[tuple[int, Uuid]]:
-    return {(each.replica_id, each.directory_id) for each in found.voters}
+    return {(voter.replica_id, voter.directory_id) for voter in found.voters}
 
 
 def _directory(controller_id: int, found: QuorumInfo, *, is_voter: bool) -> Uuid:
     """Raises UnknownName unless exactly one replica has this id."""
     replicas = found.voters if is_voter else found.observers
     kind = "voter" if is_voter else "observer"
-    ids = [each.directory_id for each in replicas if each.replica_id == controller_id]
+    ids = [replica.directory_id for replica in replicas if replica.replica_id == controller_id]
     if len(ids) == 1 and not ids[0].is_reserved:
         return ids[0]
     if len(ids) > 1:
         raise UnknownName(str(controller_id), f"{len(ids)} {kind}s have this id: give --controller-directory-id")
-    if not is_voter and any(each.replica_id == controller_id for each in found.voters):
+    if not is_voter and any(voter.replica_id == controller_id for voter in found.voters):
         raise UnknownName(str(controller_id), "this controller is already a voter")
-    there = ", ".join(str(each.replica_id) for each in replicas) or "none"
+    there = ", ".join(str(replica.replica_id) for replica in replicas) or "none"
     raise UnknownName(
         str(controller_id),
         f"no {kind} with a known directory has this id; {kind}s: {there}. Start the controller first"
@@ -256,7 +256,9 @@ def _directory(controller_id: int, found: QuorumInfo, *, is_voter: bool) -> Uuid
 def _objections(controller_id: int, directory_id: Uuid, found: QuorumInfo) -> list[Problem]:
     if (controller_id, directory_id) in _voters(found):
         return [Problem("this controller is already a voter", str(controller_id), "DUPLICATE_VOTER")]
-    if (controller_id, directory_id) not in {(each.replica_id, each.directory_id) for each in found.observers}:
+    if (controller_id, directory_id) not in {
+        (observer.replica_id, observer.directory_id) for observer in found.observers
+    }:
         text = f"no observer has this id and the directory {directory_id}"
         return [Problem(text, str(controller_id), advice="start the controller, and wait until it follows")]
     return []
@@ -271,10 +273,12 @@ def _no_voter(controller_id: int, directory_id: Uuid, found: QuorumInfo) -> Prob
 
 
 def _change(controller_id: int, directory_id: Uuid, done: str, endpoints: Iterable[RaftVoterEndpoint] = ()) -> Change:
-    at = ", ".join(f"{each.listener}://{each.host}:{each.port}" for each in endpoints)
+    at = ", ".join(f"{endpoint.listener}://{endpoint.host}:{endpoint.port}" for endpoint in endpoints)
     more = {
         "directory_id": str(directory_id),
-        "endpoints": [{"listener": each.listener, "host": each.host, "port": each.port} for each in endpoints],
+        "endpoints": [
+            {"listener": endpoint.listener, "host": endpoint.host, "port": endpoint.port} for endpoint in endpoints
+        ],
     }
     details = f"directory {directory_id}" + (f", {at}" if at else "")
     return Change("controller", str(controller_id), done, details, more)

@@ -64,11 +64,14 @@ def list_(
     async def work(admin: AdminClient) -> Answer:
         wanted = await select_topics(admin, topic, include_internal=not exclude_internal)
         sheet = Sheet(columns=("topic", "id", "internal"))
-        for each in wanted:
-            sheet.add(each.name, str(each.topic_id), "yes" if each.is_internal else "")
+        for listing in wanted:
+            sheet.add(listing.name, str(listing.topic_id), "yes" if listing.is_internal else "")
         sheet.drop_last_column_if_empty()
         document = {
-            "topics": [{"topic": each.name, "id": str(each.topic_id), "internal": each.is_internal} for each in wanted]
+            "topics": [
+                {"topic": listing.name, "id": str(listing.topic_id), "internal": listing.is_internal}
+                for listing in wanted
+            ]
         }
         return Answer(
             document, [sheet] if wanted else [], [] if wanted else ["no such topics exist, or you may not see them"]
@@ -139,7 +142,9 @@ def describe(
     async def work(admin: AdminClient) -> Answer:
         names: list[Any] = list(ids)
         if topic or not ids:
-            names += [each.name for each in await select_topics(admin, topic, include_internal=not exclude_internal)]
+            names += [
+                listing.name for listing in await select_topics(admin, topic, include_internal=not exclude_internal)
+            ]
         return await described_answer(admin, names, shown, with_operations=authorized_operations)
 
     return (options or ClusterOptions()).run(work, right="DESCRIBE on the topics")

@@ -57,12 +57,12 @@ def offsets(
     async def work(admin: AdminClient) -> Answer:
         from barnabas.clients.admin import OffsetSpec
 
-        names = [each.name for each in await select_topics(admin, topic, include_internal=not exclude_internal)]
+        names = [listing.name for listing in await select_topics(admin, topic, include_internal=not exclude_internal)]
         described = await admin.describe_topics(names) if names else None
         wanted = sorted(
-            TopicPartition(each.name, at.partition)
-            for each in (described.values.values() if described else ())
-            for at in each.partitions
+            TopicPartition(description.name, at.partition)
+            for description in (described.values.values() if described else ())
+            for at in description.partitions
             if numbers is None or at.partition in numbers
         )
         sheet = Sheet(columns=("topic", "partition", "offset"))

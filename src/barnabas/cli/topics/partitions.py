@@ -90,13 +90,13 @@ def elect_leaders(
 
         wanted = None if all_topic_partitions else named or await _meant(admin, topics)
         if dry_run:
-            names = await topic_names(admin) if wanted is None else [each.topic for each in wanted]
+            names = await topic_names(admin) if wanted is None else [partition.topic for partition in wanted]
             return await _rehearsed(admin, names, wanted, is_unclean=election_type is Election.UNCLEAN)
         kind = ElectionType.UNCLEAN if election_type is Election.UNCLEAN else ElectionType.PREFERRED
         results = await admin.elect_leaders(kind, wanted, wait=wait)
-        elected = [each for each, is_new in results.values.items() if is_new]
+        elected = [partition for partition, is_new in results.values.items() if is_new]
         problems = problems_of(results.errors, right=_ELECTING, advice=_ELECTION_ADVICE)
-        changes = [_elected(each, election_type.value) for each in sorted(elected)]
+        changes = [_elected(partition, election_type.value) for partition in sorted(elected)]
         notes = _needless(len(results.values) - len(elected))
         if not changes and not problems and not notes:
             notes = ["no partition needs an election"]
@@ -151,7 +151,9 @@ def delete_records(
         results = await admin.delete_records(before)
         names = await topic_names(admin) if results.errors else []
         failed = [*_by_topic(results.errors, names)]
-        changes = [_deleted(each, start, bounds.get(each)) for each, start in sorted(results.values.items())]
+        changes = [
+            _deleted(partition, start, bounds.get(partition)) for partition, start in sorted(results.values.items())
+        ]
         return change_answer(changes, failed, dry_run=False)
 
     return options.run(work, right="DELETE on the topics")
@@ -203,9 +205,9 @@ async def _rehearsed(
     """The protocol has no dry run here: predict the result from the partitions' state."""
     described = await admin.describe_topics(list(dict.fromkeys(names)))
     found = {
-        TopicPartition(topic.name, each.partition): each
+        TopicPartition(topic.name, info.partition): info
         for topic in described.values.values()
-        for each in topic.partitions
+        for info in topic.partitions
     }
     problems = problems_of(described.errors, right="DESCRIBE on Topic:{item}")
     changes = []
@@ -262,7 +264,7 @@ async def _bounds(
     errors = first.errors | end.errors
     names = await topic_names(admin) if errors else []
     return (
-        {each: (first.values[each].offset, listed.offset) for each, listed in end.values.items()},
+        {partition: (first.values[partition].offset, listed.offset) for partition, listed in end.values.items()},
         _by_topic(errors, names),
     )
 
@@ -286,7 +288,7 @@ async def _rehearsed_deletion(
     bounds: Mapping[TopicPartition, tuple[int, int]],
     problems: Sequence[Problem],
 ) -> Answer:
-    kept = await _topics_that_keep(admin, [each.topic for each in bounds])
+    kept = await _topics_that_keep(admin, [partition.topic for partition in bounds])
     said = list(problems)
     changes = []
     for partition, (first, end) in sorted(bounds.items()):

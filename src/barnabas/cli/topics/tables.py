@@ -54,17 +54,17 @@ async def described_answer(
         results = await admin.describe_topics(part, include_authorized_operations=with_operations)
         topics += results.values.values()
         errors |= results.errors
-        configs |= await _configs(admin, [each.name for each in results.values.values()])
+        configs |= await _configs(admin, [description.name for description in results.values.values()])
     problems, _ = await topic_problems(admin, errors, "DESCRIBE on Topic:{item}")
-    topics.sort(key=lambda each: each.name)
-    rows = [(each, _partitions(each, configs.get(each.name), shown)) for each in topics]
-    overrides = {each.name: _overrides(configs.get(each.name)) for each in topics}
+    topics.sort(key=lambda topic: topic.name)
+    rows = [(topic, _partitions(topic, configs.get(topic.name), shown)) for topic in topics]
+    overrides = {topic.name: _overrides(configs.get(topic.name)) for topic in topics}
     if shown.kind is not None:
         rows = [row for row in rows if row[1]]
     if shown.only_overridden:
         rows = [row for row in rows if overrides[row[0].name]]
     document = {"topics": [_document(topic, some, overrides[topic.name]) for topic, some in rows]}
-    hidden = [each.name for each in topics if each.name not in configs]
+    hidden = [topic.name for topic in topics if topic.name not in configs]
     notes = []
     if hidden:
         which = f"Topic:{hidden[0]}" + (f" and {len(hidden) - 1} more" if len(hidden) > 1 else "")
@@ -87,13 +87,13 @@ async def _configs(admin: AdminClient, names: Sequence[str]) -> dict[str, Config
 def _overrides(config: Config | None) -> dict[str, str | None]:
     if config is None:
         return {}
-    own = (each for each in config.entries.values() if each.source == ConfigSource.TOPIC_CONFIG)
-    return {each.name: each.value for each in sorted(own, key=lambda each: each.name)}
+    own = (entry for entry in config.entries.values() if entry.source == ConfigSource.TOPIC_CONFIG)
+    return {entry.name: entry.value for entry in sorted(own, key=lambda entry: entry.name)}
 
 
 def _partitions(topic: TopicDescription, config: Config | None, shown: Shown) -> list[TopicPartitionInfo]:
     min_isr = int((config.get(_MIN_ISR) if config is not None else None) or 1)
-    return [each for each in topic.partitions if shown.takes(each, min_isr)]
+    return [partition for partition in topic.partitions if shown.takes(partition, min_isr)]
 
 
 def _sheets(
@@ -107,14 +107,14 @@ def _sheets(
     partitions = Sheet(columns=("topic", "partition", "leader", "replicas", "in sync", "offline"))
     for topic, some in rows:
         own = " ".join(f"{name}={value}" for name, value in overrides[topic.name].items())
-        factor = max((len(each.replicas) for each in topic.partitions), default=0)
+        factor = max((len(partition.replicas) for partition in topic.partitions), default=0)
         topics.add(topic.name, str(topic.topic_id), str(len(topic.partitions)), str(factor), own)
-        for each in some:
-            is_well = each.leader is not None and len(each.isr) == len(each.replicas)
-            leader = "none" if each.leader is None else str(each.leader)
+        for partition in some:
+            is_well = partition.leader is not None and len(partition.isr) == len(partition.replicas)
+            leader = "none" if partition.leader is None else str(partition.leader)
             partitions.add(
-                topic.name, str(each.partition), leader, _ids(each.replicas), _ids(each.isr),
-                _ids(each.offline_replicas), style="" if is_well else "bold red",
+                topic.name, str(partition.partition), leader, _ids(partition.replicas), _ids(partition.isr),
+                _ids(partition.offline_replicas), style="" if is_well else "bold red",
             )  # fmt: skip
     topics.drop_last_column_if_empty()
     partitions.drop_last_column_if_empty()
@@ -133,16 +133,16 @@ def _document(
         "configs": dict(overrides),
         "partitions": [
             {
-                "partition": each.partition,
-                "leader": each.leader,
-                "leader_epoch": each.leader_epoch,
-                "replicas": list(each.replicas),
-                "isr": list(each.isr),
-                "offline_replicas": list(each.offline_replicas),
-                "eligible_leader_replicas": _listed(each.eligible_leader_replicas),
-                "last_known_elr": _listed(each.last_known_elr),
+                "partition": partition.partition,
+                "leader": partition.leader,
+                "leader_epoch": partition.leader_epoch,
+                "replicas": list(partition.replicas),
+                "isr": list(partition.isr),
+                "offline_replicas": list(partition.offline_replicas),
+                "eligible_leader_replicas": _listed(partition.eligible_leader_replicas),
+                "last_known_elr": _listed(partition.last_known_elr),
             }
-            for each in partitions
+            for partition in partitions
         ],
     }
 

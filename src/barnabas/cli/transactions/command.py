@@ -79,15 +79,15 @@ def list_(
             longer_than_ms=duration_filter,
         )  # fmt: skip
         sheet = Sheet(columns=("transactional id", "coordinator", "producer id", "state"))
-        for each in found.transactions:
-            sheet.add(each.transactional_id, str(each.coordinator_id), str(each.producer_id), each.state)
+        for listing in found.transactions:
+            sheet.add(listing.transactional_id, str(listing.coordinator_id), str(listing.producer_id), listing.state)
         document = {
             "transactions": [
                 {
-                    "transactional_id": each.transactional_id, "coordinator": each.coordinator_id,
-                    "producer_id": each.producer_id, "state": each.state,
+                    "transactional_id": listing.transactional_id, "coordinator": listing.coordinator_id,
+                    "producer_id": listing.producer_id, "state": listing.state,
                 }
-                for each in found.transactions
+                for listing in found.transactions
             ]
         }  # fmt: skip
         notes = [] if found.transactions or found.errors else ["no such transactions exist, or you may not see them"]
@@ -122,9 +122,9 @@ def describe(
         await admin.require_api(ApiKey.DESCRIBE_TRANSACTIONS)
         results = await admin.describe_transactions(ids)
         now_ms = int(time.time() * 1000)
-        rows = [results.values[each] for each in ids if each in results.values]
+        rows = [results.values[transactional_id] for transactional_id in ids if transactional_id in results.values]
         problems = await _id_problems(admin, results.errors, _DESCRIBE)
-        document = {"transactions": [described_document(each, now_ms) for each in rows]}
+        document = {"transactions": [described_document(row, now_ms) for row in rows]}
         return Answer(document, [described_sheet(rows, now_ms)] if rows else [], problems=problems)
 
     return (options or ClusterOptions()).run(work, right="DESCRIBE on the transactional ids")
@@ -162,10 +162,11 @@ def describe_producers(
             columns=("producer id", "epoch", "coordinator epoch", "last sequence", "last written", "transaction from")
         )
         producers = results.values.get(wanted, ())
-        for each in producers:
+        for producer in producers:
             sheet.add(
-                str(each.producer_id), str(each.producer_epoch), number(each.coordinator_epoch),
-                str(each.last_sequence), moment(each.last_timestamp_ms), number(each.transaction_start_offset),
+                str(producer.producer_id), str(producer.producer_epoch), number(producer.coordinator_epoch),
+                str(producer.last_sequence), moment(producer.last_timestamp_ms),
+                number(producer.transaction_start_offset),
             )  # fmt: skip
         document = {
             "topic": wanted.topic,
@@ -223,7 +224,8 @@ def find_hanging(
         hanging = await unknown_to_coordinators(admin, open_ones)
         document = {
             "hanging": [
-                {"topic": tp.topic, "partition": tp.partition, **producer_document(each)} for tp, each in hanging
+                {"topic": tp.topic, "partition": tp.partition, **producer_document(producer)}
+                for tp, producer in hanging
             ]
         }
         notes = [] if hanging else [f"no hanging transactions in {len(wanted)} partitions"]
@@ -325,13 +327,16 @@ def force_terminate(
         await admin.require_api(ApiKey.DESCRIBE_TRANSACTIONS)
         before = await admin.describe_transactions(ids)
         problems = await _id_problems(admin, before.errors, _DESCRIBE)
-        there = [each for each in ids if each in before.values]
+        there = [transactional_id for transactional_id in ids if transactional_id in before.values]
         if not dry_run and there:
             results = await admin.fence_producers(there)
             problems += problems_of(results.errors, right="WRITE on TransactionalId:{item}")
-            there = [each for each in there if each in results.values]
+            there = [transactional_id for transactional_id in there if transactional_id in results.values]
         changes = [
-            Change("transactional id", each, "terminated", f"it was {before.values[each].state}") for each in there
+            Change(
+                "transactional id", transactional_id, "terminated", f"it was {before.values[transactional_id].state}"
+            )
+            for transactional_id in there
         ]
         return change_answer(changes, problems, dry_run=dry_run)
 
@@ -345,5 +350,5 @@ def _require_ids(ids: Sequence[str] | None) -> list[str]:
 
 
 async def _id_problems(admin: AdminClient, errors: Mapping[str, Any], right: str) -> list[Problem]:
-    known = [each.transactional_id for each in (await admin.list_transactions()).transactions] if errors else []
+    known = [listing.transactional_id for listing in (await admin.list_transactions()).transactions] if errors else []
     return problems_of(errors, right=right, names=known, advice=_ADVICE)

@@ -46,12 +46,12 @@ async def partitions_of(
         raise UnknownName(name, "no topic of this name exists, or you may not see it", nearest(name, known))
     described = await admin.describe_topics(known if name is None else [name])
     found = {
-        TopicPartition(each.name, at.partition): at for each in described.values.values() for at in each.partitions
+        TopicPartition(topic.name, at.partition): at for topic in described.values.values() for at in topic.partitions
     }
     if number is not None and TopicPartition(name or "", number) not in found:
         raise UnknownName(f"{name}-{number}", f"topic {name} has the partitions 0 to {len(found) - 1}")
     return sorted(
-        each
-        for each, at in found.items()
-        if number in (None, each.partition) and broker_id in (None, at.leader) and at.leader is not None
+        partition
+        for partition, at in found.items()
+        if number in (None, partition.partition) and broker_id in (None, at.leader) and at.leader is not None
     )

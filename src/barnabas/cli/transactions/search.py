@@ -32,14 +32,14 @@ async def open_transactions(
         results = await admin.describe_producers(part)
         problems += [
             problem
-            for each, error in results.errors.items()
-            for problem in problems_of({each: error}, right=PRODUCERS.replace("{item}", each.topic))
+            for partition, error in results.errors.items()
+            for problem in problems_of({partition: error}, right=PRODUCERS.replace("{item}", partition.topic))
         ]
         found += [
-            (partition, each)
+            (partition, producer)
             for partition, producers in results.values.items()
-            for each in producers
-            if each.transaction_start_offset is not None and (each.last_timestamp_ms or 0) <= before_ms
+            for producer in producers
+            if producer.transaction_start_offset is not None and (producer.last_timestamp_ms or 0) <= before_ms
         ]
     return found, problems
 
@@ -53,9 +53,9 @@ async def unknown_to_coordinators(
     """
     if not candidates:
         return []
-    ids = {each.producer_id for _, each in candidates}
+    ids = {producer.producer_id for _, producer in candidates}
     listed = (await admin.list_transactions(producer_ids=sorted(ids))).raise_for_errors()
-    by_producer = {each.producer_id: each.transactional_id for each in listed}
+    by_producer = {listing.producer_id: listing.transactional_id for listing in listed}
     described = await admin.describe_transactions(list(by_producer.values()))
     for error in described.errors.values():
         if error.code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
@@ -65,13 +65,17 @@ async def unknown_to_coordinators(
         transaction = described.values.get(by_producer.get(producer.producer_id, ""))
         if transaction is None or partition not in transaction.partitions:
             hanging.append((partition, producer))
-    return sorted(hanging, key=lambda each: (each[0], each[1].transaction_start_offset))
+    return sorted(hanging, key=lambda candidate: (candidate[0], candidate[1].transaction_start_offset))
 
 
 async def transaction_at(admin: AdminClient, partition: TopicPartition, offset: int) -> ProducerState | Problem:
     """Raises AdminError."""
     producers = (await admin.describe_producers([partition]))[partition]
-    starts = {each.transaction_start_offset: each for each in producers if each.transaction_start_offset is not None}
+    starts = {
+        producer.transaction_start_offset: producer
+        for producer in producers
+        if producer.transaction_start_offset is not None
+    }
     if offset in starts:
         return starts[offset]
     there = (

@@ -21,47 +21,48 @@ def described_sheet(rows: Sequence[TransactionDescription], now_ms: int) -> Shee
     sheet = Sheet(
         columns=("transactional id", "coordinator", "producer id", "epoch", "state", "since", "time-out", "partitions")
     )
-    for each in rows:
-        since = _NONE if each.start_time_ms is None else f"{(now_ms - each.start_time_ms) / 1000:.0f} s"
+    for transaction in rows:
+        since = _NONE if transaction.start_time_ms is None else f"{(now_ms - transaction.start_time_ms) / 1000:.0f} s"
         sheet.add(
-            each.transactional_id, str(each.coordinator_id), str(each.producer_id), str(each.producer_epoch),
-            each.state, since, f"{each.timeout_ms / 1000:g} s", ", ".join(map(str, each.partitions)),
+            transaction.transactional_id, str(transaction.coordinator_id), str(transaction.producer_id),
+            str(transaction.producer_epoch), transaction.state, since, f"{transaction.timeout_ms / 1000:g} s",
+            ", ".join(map(str, transaction.partitions)),
         )  # fmt: skip
     sheet.drop_last_column_if_empty()
     return sheet
 
 
-def described_document(each: TransactionDescription, now_ms: int) -> dict[str, object]:
+def described_document(transaction: TransactionDescription, now_ms: int) -> dict[str, object]:
     return {
-        "transactional_id": each.transactional_id,
-        "coordinator": each.coordinator_id,
-        "producer_id": each.producer_id,
-        "producer_epoch": each.producer_epoch,
-        "state": each.state,
-        "timeout_ms": each.timeout_ms,
-        "start_time_ms": each.start_time_ms,
-        "duration_ms": None if each.start_time_ms is None else now_ms - each.start_time_ms,
-        "partitions": [{"topic": tp.topic, "partition": tp.partition} for tp in each.partitions],
+        "transactional_id": transaction.transactional_id,
+        "coordinator": transaction.coordinator_id,
+        "producer_id": transaction.producer_id,
+        "producer_epoch": transaction.producer_epoch,
+        "state": transaction.state,
+        "timeout_ms": transaction.timeout_ms,
+        "start_time_ms": transaction.start_time_ms,
+        "duration_ms": None if transaction.start_time_ms is None else now_ms - transaction.start_time_ms,
+        "partitions": [{"topic": tp.topic, "partition": tp.partition} for tp in transaction.partitions],
     }
 
 
-def producer_document(each: ProducerState) -> dict[str, object]:
+def producer_document(producer: ProducerState) -> dict[str, object]:
     return {
-        "producer_id": each.producer_id,
-        "producer_epoch": each.producer_epoch,
-        "coordinator_epoch": each.coordinator_epoch,
-        "last_sequence": each.last_sequence,
-        "last_timestamp_ms": each.last_timestamp_ms,
-        "start_offset": each.transaction_start_offset,
+        "producer_id": producer.producer_id,
+        "producer_epoch": producer.producer_epoch,
+        "coordinator_epoch": producer.coordinator_epoch,
+        "last_sequence": producer.last_sequence,
+        "last_timestamp_ms": producer.last_timestamp_ms,
+        "start_offset": producer.transaction_start_offset,
     }
 
 
 def hanging_sheet(hanging: Sequence[tuple[TopicPartition, ProducerState]]) -> Sheet:
     sheet = Sheet(columns=("topic", "partition", "producer id", "epoch", "start offset", "last written"))
-    for partition, each in hanging:
+    for partition, producer in hanging:
         sheet.add(
-            partition.topic, str(partition.partition), str(each.producer_id), str(each.producer_epoch),
-            number(each.transaction_start_offset), moment(each.last_timestamp_ms),
+            partition.topic, str(partition.partition), str(producer.producer_id), str(producer.producer_epoch),
+            number(producer.transaction_start_offset), moment(producer.last_timestamp_ms),
         )  # fmt: skip
     return sheet
 

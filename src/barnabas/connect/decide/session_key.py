@@ -1,15 +1,15 @@
-"""The session key that signs the internal requests of a group's workers, and when its leader makes a new one (KIP-507).
+"""The session key that signs the internal requests of a group's workers, and its rotation by the leader (KIP-507).
 
-Every worker, the leader too, takes its key only from the config topic, so that all change over by reading the same
-record. ``KeyRotation`` decides; whoever runs it writes the key, reads the topic to its end, and says what came of it.
+Every worker, including the leader, takes its key only from the config topic, so that all switch at the same record.
+``KeyRotation`` decides; its caller writes the key, reads the topic to its end, and reports the result.
 
-* A worker that comes to a group adopts the key that is there, and a new leader goes on with it until its time is
-  over: there is no moment at which followers sign with a key that the leader does not have.
-* Only the leader makes keys, only where the group has agreed to sign (protocol version 2), and one at a time: as long
-  as a key is on its way, there is no second one.
-* The old key stays in use until the new one was read back, also when it is overdue because writing fails. Failures are
-  followed by ever longer pauses; Kafka tries again at once, for ever.
-* With a time to live of 0 a key is never too old. (Kafka's leader makes one more after each of its own restarts.)
+* A worker that joins a group adopts the existing key, and a new leader keeps it until it expires. So followers never
+  sign with a key that the leader does not have.
+* Only the leader creates keys, only if the group has agreed to sign (protocol version 2), and one at a time: no second
+  key is created before the first is read back.
+* The old key stays in use until the new one was read back, also when it is overdue because writes fail. Pauses grow
+  after failures; Kafka retries at once, without a limit.
+* With a time to live of 0 a key never expires. (Kafka's leader creates another after each of its own restarts.)
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SessionView:
     key: bytes | None
     """The current session key, None until one was read from the config topic."""
     do_all_members_send_freshness: bool = False
-    """Whether every member of the group is known to be a worker of ours; False as long as this worker can't tell."""
+    """Whether all members of the group are known to be barnabas workers; False if this is unknown."""
 
     def __repr__(self) -> str:
         key = "none" if self.key is None else "[hidden]"
@@ -55,12 +55,12 @@ class KeyRotation:
     """``size`` is the number of bytes that a key of this worker has; see ``mac_algorithms.key_size``.
 
     In each turn, after membership is confirmed and the config topic is read up to the assignment's offset, the caller
-    gives ``adopt`` what the snapshot has, and calls ``poll``. That gives a key to be written, or None. What becomes of
-    the write is told by ``read`` (the record came back, which is what counts) or ``failed``; after a failure the topic
-    must be read to its end before the next ``poll``, because the record may be in it all the same.
+    passes the snapshot's key to ``adopt`` and calls ``poll``. That returns a key to be written, or None. The caller
+    reports the result of the write by ``read`` (the record was read back) or ``failed``. After a failure it must read
+    the topic to its end before the next ``poll``, because the record may be in it nevertheless.
 
-    ``now_ms`` is by the wall clock, by which keys grow old; pauses after failures are by the monotonic one.
-    ``algorithm`` is the platform's spelling (``mac_algorithms.key_generator``): Kafka writes that one into the record.
+    ``now_ms`` is the wall clock, which decides the age of keys; pauses after failures use the monotonic clock.
+    ``algorithm`` is the platform's spelling (``mac_algorithms.key_generator``), which Kafka writes into the record.
     """
 
     def __init__(

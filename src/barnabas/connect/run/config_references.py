@@ -1,8 +1,8 @@
 """References to secrets in the settings of connectors (KIP-297): resolved to run, never written.
 
-The config topic has ``${provider:path:key}``. Connectors and tasks are given what a provider says. What a connector
-makes of its settings for its tasks has the secrets in it, so they are turned back before task configs are published;
-who starts a task resolves them again.
+The config topic has ``${provider:path:key}``. Connectors and tasks receive the provider's value. Task configs that a
+connector returns contain the secrets, so they are replaced by references before task configs are published; the worker
+that starts a task resolves them again.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ __all__ = ["resolve_references", "restore_references"]
 def resolve_references(
     config: Mapping[str, str], providers: ConfigProviders, given: list[str] | None = None
 ) -> dict[str, str]:
-    """May read files; ``given`` is told what stands for references. Raises ConnectError, which names the setting and
-    not its value."""
+    """May read files; ``given`` receives the values of references. Raises ConnectError, which names the setting but not
+    its value."""
     resolved: dict[str, str] = {}
     for name, text in config.items():
         try:
@@ -34,9 +34,8 @@ def restore_references(
 ) -> list[dict[str, str]]:
     """Task configs as they may be published. ``connector_config`` is as it was written.
 
-    A setting that the connector passed on under its name gets its reference back, as with Kafka. One that has the
-    secret under another name, or has become part of a longer text, does, too, where the secret can be told: then each
-    occurrence of the value of a reference is replaced.
+    A setting that the connector passed on under its name becomes its reference again, as in Kafka. If another setting
+    has the secret, also as part of a longer text, each occurrence of the value is replaced, if it can be recognised.
     """
     written = {name: text for name, text in connector_config.items() if text is not None and has_reference(text)}
     secrets: dict[str, str] = {}

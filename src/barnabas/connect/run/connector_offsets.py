@@ -1,5 +1,5 @@
-"""The positions of connectors, shown and changed (KIP-875): of sinks in their consumer group, of sources in the offset
-topic. The connector's class is asked before anything is changed, and may refuse.
+"""Shows and changes the positions of connectors (KIP-875): of sinks in their consumer group, of sources in the offset
+topic. The connector's class may refuse a change before it is made.
 
 These are the methods of ``Outside`` about offsets; ``worker_outside`` has the others.
 """
@@ -70,7 +70,9 @@ class ConnectorOffsetCalls(HerderTasks):
         await self._sources.prepare(name, config)
         await self._sources.read_to_end(name)
         found = self._sources.offsets(name)
-        return ConnectorOffsets([ConnectorOffset(dict(each.partition or {}), dict(each.offset)) for each in found])
+        return ConnectorOffsets(
+            [ConnectorOffset(dict(offset.partition or {}), dict(offset.offset)) for offset in found]
+        )
 
     async def _alter(
         self, name: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]
@@ -82,7 +84,7 @@ class ConnectorOffsetCalls(HerderTasks):
             is_known = await self._ask(config, wanted)
             await self._alter_sink(name, consumer_group_of(name, config), wanted)
         else:
-            pairs = [(each.partition, each.offset) for each in offsets]
+            pairs = [(entry.partition, entry.offset) for entry in offsets]
             await self._sources.prepare(name, config)
             await self._sources.read_to_end(name)
             try:
@@ -106,13 +108,13 @@ class ConnectorOffsetCalls(HerderTasks):
         else:
             await self._sources.prepare(name, config)
             await self._sources.read_to_end(name)
-            pairs = [(each.partition, None) for each in self._sources.offsets(name)]
+            pairs = [(entry.partition, None) for entry in self._sources.offsets(name)]
             is_known = await self._ask(config, pairs)
             await self._sources.forget(name)
         return _sentence("reset", is_known=is_known)
 
     async def _ask(self, config: ConfigMap, offsets: Any) -> bool:
-        """The connector's class; what it raises is the answer."""
+        """Call the connector's class; its exception becomes the response."""
         connector = self._registry.connector_class(config)
         resolved = await asyncio.to_thread(self._secrets.resolve, config)
         try:
@@ -132,7 +134,7 @@ class ConnectorOffsetCalls(HerderTasks):
             if error_of_group.code in _NO_GROUP:
                 return {}
             raise ConnectError(f"The offsets of group {group} can't be read: {error_of_group}")
-        return {partition: each.offset for partition, each in found.values[group].values.items()}
+        return {partition: committed.offset for partition, committed in found.values[group].values.items()}
 
     async def _alter_sink(self, name: str, group: str, offsets: Mapping[TopicPartition, int | None]) -> None:
         set_ = {partition: offset for partition, offset in offsets.items() if offset is not None}
@@ -164,23 +166,23 @@ def _sink_entry(partition: TopicPartition, offset: int) -> ConnectorOffset:
 def _sink_offsets(offsets: Sequence[ConnectorOffset]) -> dict[TopicPartition, int | None]:
     """Raises BadRequest."""
     parsed: dict[TopicPartition, int | None] = {}
-    for each in offsets:
-        if each.partition is None:
+    for entry in offsets:
+        if entry.partition is None:
             raise BadRequest("The partition for a sink connector offset cannot be null or missing")
-        if _TOPIC not in each.partition or _PARTITION not in each.partition:
+        if _TOPIC not in entry.partition or _PARTITION not in entry.partition:
             raise BadRequest(
                 f"The partition for a sink connector offset must contain the keys '{_TOPIC}' and '{_PARTITION}'"
             )
-        topic = each.partition[_TOPIC]
+        topic = entry.partition[_TOPIC]
         if topic is None:
             raise BadRequest("Kafka topic names must be valid strings and may not be null")
-        partition = TopicPartition(str(topic), _integer(each.partition[_PARTITION], "Kafka partitions"))
-        if each.offset is None:
+        partition = TopicPartition(str(topic), _integer(entry.partition[_PARTITION], "Kafka partitions"))
+        if entry.offset is None:
             parsed[partition] = None
-        elif _OFFSET not in each.offset:
+        elif _OFFSET not in entry.offset:
             raise BadRequest(f"The offset for a sink connector should either be null or contain the key '{_OFFSET}'")
         else:
-            parsed[partition] = _integer(each.offset[_OFFSET], "Kafka offsets")
+            parsed[partition] = _integer(entry.offset[_OFFSET], "Kafka offsets")
     return parsed
 
 

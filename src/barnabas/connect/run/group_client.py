@@ -35,7 +35,7 @@ _TIMER_MAX_S = 3600.0
 
 
 class GroupClient:
-    """``network`` stays the caller's. ``snapshot`` is asked whenever the group must know what is configured."""
+    """The caller owns ``network``. ``snapshot`` is called whenever the group needs the configuration."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class GroupClient:
     # -- what the worker says
 
     def start(self) -> None:
-        """Become a member; what comes of it is told by notices."""
+        """Become a member; notices report the result."""
         self._loop = asyncio.get_running_loop()
         self.membership.start(self._now_ms())
         self._pump()
@@ -88,7 +88,7 @@ class GroupClient:
         self._pump()
 
     async def leave(self, reason: str) -> None:
-        """Leave for good, after all work has stopped. Done when the coordinator knows, or can't be told."""
+        """Leave for good, after all work has stopped. Returns when the coordinator knows, or is unreachable."""
         self.membership.leave(reason, self._now_ms())
         self._pump()
         await self._left.wait()
@@ -115,7 +115,7 @@ class GroupClient:
         return self._loop.time() * 1000
 
     def _pump(self) -> None:
-        """Do what the membership wants done, and see that it is woken in time."""
+        """Carry out the requests and notices of the membership, and schedule its next tick."""
         if self._is_pumping or self._is_closed:
             return
         self._is_pumping = True

@@ -31,7 +31,7 @@ def herder_settings(config: WorkerConfig, *, worker_id: str, url: str) -> Herder
         group_id=config.group_id,
         protocol=protocol,
         sync_timeout_ms=config.worker_sync_timeout_ms,
-        rebalance_wait_ms=0,  # The REST API waits, once for a request however many times it asks.
+        rebalance_wait_ms=0,  # The REST API waits once for a request, however often it retries.
         is_topic_tracking_enabled=config.topic_tracking_enable,
         restart_budget=RestartBudget(
             max_attempts=config.barnabas_connect_task_restart_max_attempts,

@@ -119,7 +119,7 @@ class HerderTasks:
         return task
 
     async def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do what an implementation of a port's method does, to its end even if the caller is cancelled.
+        """Run the implementation of a port's method to its end, even if the caller is cancelled.
 
         Errors of clients and unexpected ones become ConnectErrors.
         """

@@ -1,5 +1,5 @@
-"""What the settings of connectors refer to (KIP-297) is given to them, and kept out of what a worker tells: traces,
-plans, answers and its log.
+"""Resolves references in the settings of connectors (KIP-297), and hides their values in the worker's output: traces,
+plans, responses and its log.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ __all__ = ["InsightWithoutSecrets", "KnownSecrets", "LinesWithoutSecrets", "hide
 _HIDDEN = "[hidden]"
 _OWN_LENGTH_MIN = 4
 _LENGTH_MIN = 6
-"""A shorter text ("1", "true") would be found where it is no secret. In a connector's own traces more may be hidden
-than in those of others and in the log."""
+"""A shorter text ("1", "true") also occurs where it is not a secret. A connector's own traces may hide more than those
+of others and the log."""
 
 
 class KnownSecrets:
@@ -42,9 +42,9 @@ class KnownSecrets:
 
     def add(self, given: list[str]) -> None:
         known = {*self._texts}
-        for each in (form for text in given for form in (text, text.strip())):
-            if len(each) >= _LENGTH_MIN:
-                known |= {each, json.dumps(each)[1:-1]}
+        for secret in (form for text in given for form in (text, text.strip())):
+            if len(secret) >= _LENGTH_MIN:
+                known |= {secret, json.dumps(secret)[1:-1]}
         self._texts = tuple(sorted(known, key=len, reverse=True))  # One may be a part of another.
 
     def hide(self, text: str) -> str:

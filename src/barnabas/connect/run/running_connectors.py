@@ -1,9 +1,9 @@
 """The connectors that run on this worker: objects of plugins, each with a thread of its own.
 
-A connector that is paused or stopped has its place and no object: it is made anew when it is resumed. What it says of
-the tasks is completed here: the class of the task, which Kafka's workers need; references to secrets in the place of
-what they gave; and for a sink the topic-partitions of each task (``task_partitions``). Topics are looked at again and
-again: one that comes, goes or grows makes a sink's tasks be configured anew.
+A paused or stopped connector keeps its entry without an object; resuming creates a new one. Its task configs are
+completed here: the class of the task, which Kafka's workers need; references in place of secret values; and for a sink
+the topic-partitions of each task (``task_partitions``). Topics are checked at intervals: when one is created, deleted
+or extended, a sink's tasks receive new configs.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class TopicPartitions:
         """Of these topics, or of all that users have. Unknown ones are left out. Raises ConnectError."""
         try:
             if topics is None:
-                topics = [each.name async for each in self._admin.list_topics(timeout_s=_TOPICS_TIMEOUT_S)]
+                topics = [topic.name async for topic in self._admin.list_topics(timeout_s=_TOPICS_TIMEOUT_S)]
             found = await self._admin.describe_topics(topics, timeout_s=_TOPICS_TIMEOUT_S)
         except (AdminError, ClientError, TimeoutError) as error:
             raise ConnectError(f"which topics there are could not be found out: {error}") from error
-        return {str(name): len(each.partitions) for name, each in found.values.items()}
+        return {str(name): len(description.partitions) for name, description in found.values.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class _Subscription:
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> _Subscription:
-        names = tuple(dict.fromkeys(each.strip() for each in config.get("topics", "").split(",") if each.strip()))
+        names = tuple(dict.fromkeys(topic.strip() for topic in config.get("topics", "").split(",") if topic.strip()))
         pattern = config.get("topics.regex", "").strip()
         return cls(names, re.compile(pattern) if pattern else None)
 
@@ -160,7 +160,7 @@ class RunningConnectors:
             running.thread.shutdown(wait=False)
 
     async def set_state(self, name: str, state: TargetState) -> None:
-        """What goes wrong is told as an event."""
+        """Errors are reported as events."""
         running = self._running.get(name)
         if running is None:
             return
@@ -181,15 +181,15 @@ class RunningConnectors:
             made = await running.call(running.object.task_configs, max_tasks)
         except Exception as error:
             raise ConnectError(running.trace(error)) from error
-        configs = [{**each, "task.class": _task_class(running.plugin)} for each in made]
+        configs = [{**task_config, "task.class": _task_class(running.plugin)} for task_config in made]
         if running.subscription is not None:
             running.chosen = await self._chosen(running.subscription)
             configs = with_partitions(configs, running.chosen)
         return await asyncio.to_thread(restore_references, running.raw, configs, self._providers)
 
     async def with_all_partitions(self, config: Mapping[str, str], task_config: Mapping[str, str]) -> dict[str, str]:
-        """The settings of a sink's only task that a worker of Kafka's has made, which don't say what it reads: all that
-        is there now. Raises ConnectError while there is nothing, so that the task is tried again."""
+        """Complete the settings of a sink's only task from a Kafka worker, which lack its partitions: it reads all that
+        exist now. Raises ConnectError while none exist, so that the task is retried."""
         found = await self._chosen(_Subscription.of(config))
         if not found:
             raise ConnectError("there is no topic yet that the connector reads")
@@ -247,7 +247,7 @@ class RunningConnectors:
     async def _watch_topics(self) -> None:
         while True:
             await asyncio.sleep(_LOOK_AT_TOPICS_S)
-            sinks = [each for each in self._running.values() if each.chosen is not None and each.object is not None]
+            sinks = [sink for sink in self._running.values() if sink.chosen is not None and sink.object is not None]
             if not sinks:
                 continue
             try:
@@ -255,16 +255,18 @@ class RunningConnectors:
             except ConnectError as error:
                 log.warning("%s", error)
                 continue
-            for each in sinks:
-                if each.subscription is not None and each.subscription.chosen(counts) != each.chosen:
-                    log.info("the topics of connector %s have changed: its tasks are configured anew", each.name)
-                    self._events.reconfiguration_requested(each.name)
+            for sink in sinks:
+                if sink.subscription is not None and sink.subscription.chosen(counts) != sink.chosen:
+                    log.info("the topics of connector %s have changed: its tasks are configured anew", sink.name)
+                    self._events.reconfiguration_requested(sink.name)
 
     async def _counts_for(self, sinks: Sequence[_Running]) -> dict[str, int]:
-        subscriptions = [each.subscription for each in sinks if each.subscription is not None]
-        if any(each.pattern is not None for each in subscriptions):
+        subscriptions = [sink.subscription for sink in sinks if sink.subscription is not None]
+        if any(subscription.pattern is not None for subscription in subscriptions):
             return await self._topics.counts()
-        return await self._topics.counts(sorted({name for each in subscriptions for name in each.names}))
+        return await self._topics.counts(
+            sorted({name for subscription in subscriptions for name in subscription.names})
+        )
 
 
 class _Context:

@@ -1,8 +1,9 @@
-"""A worker: what its settings say, and how it starts. ``RunningWorker`` is what ``start`` makes of it.
+"""A worker with its settings. ``start`` returns a ``RunningWorker``.
 
-Start: the REST API listens (and answers 404), the topics are read to their ends, the API opens, the group is joined.
-Stop: tasks and connectors stop and say so, the group is left so that others take over at once, the API closes last.
-Deciding is the herder's; see ``decide.herder.herder``. What blocks (plugins, Spark) runs on threads.
+Start: the REST API listens (and returns 404), the topics are read to their ends, the API opens, the worker joins the
+group. Stop: tasks and connectors stop and write their statuses, the worker leaves the group so that others take over at
+once, the API closes last. The herder decides; see ``decide.herder.herder``. Blocking calls (plugins, Spark) run on
+threads.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ class Worker:
         return registry
 
     async def _cluster_id(self, admin: AdminClient) -> str:
-        """Of the backing cluster: without it there is no worker, so it is waited for."""
+        """Wait for the backing cluster, which the worker needs to start."""
         servers = self._settings["bootstrap.servers"]
         deadline_ms = self._clock.monotonic_ms() + _START_TIMEOUT_S * 1000
         while True:
@@ -135,7 +136,7 @@ class Worker:
                 await asyncio.sleep(0.5)
 
     def _group_network(self) -> NetworkClient:
-        """Members of the group are told apart by the worker's address, as Kafka's are."""
+        """The worker's address identifies the member in the group, as in Kafka."""
         properties = self.config.client_properties
         name = properties.get("client.id") or default_client_id(self.rest.worker_id)
         return NetworkClient(client_config({**properties, "client.id": name}, source="the worker's settings"))

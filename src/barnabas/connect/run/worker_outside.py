@@ -202,5 +202,5 @@ def _without_nulls(config: ConfigMap) -> dict[str, str]:
 
 
 def _has_one_task(start: TaskStart) -> bool:
-    """Several tasks that Kafka's worker has made share their topics in the consumer group, where ours is no member."""
+    """Several tasks from a Kafka worker share their topics in the consumer group, of which ours is not a member."""
     return start.connector_config.get("tasks.max", "1").strip() == "1"

@@ -72,12 +72,12 @@ def advertised_listener(listeners: Sequence[Listener], scheme: str | None) -> Li
 
     Raises UnusableListener.
     """
-    wanted = (scheme or ("http" if any(not each.is_https for each in listeners) else "https")).lower()
-    for each in listeners:
-        if each.scheme == wanted:
-            return each
+    wanted = (scheme or ("http" if any(not listener.is_https for listener in listeners) else "https")).lower()
+    for listener in listeners:
+        if listener.scheme == wanted:
+            return listener
     raise UnusableListener(
-        f"rest.advertised.listener is {wanted}, but listeners has only: {', '.join(str(each) for each in listeners)}"
+        f"rest.advertised.listener is {wanted}, but listeners has only: {', '.join(map(str, listeners))}"
     )
 
 

@@ -168,7 +168,7 @@ class ConfigDef:
                 group=f"{group}: {key.group}" if key.group is not None else group,
                 order_in_group=first_order + index,
                 validator=_Unprefixed(key.name, key.validator) if key.validator is not None else None,
-                dependents=tuple(prefix + each for each in key.dependents),
+                dependents=tuple(prefix + dependent for dependent in key.dependents),
                 recommender=_EmbeddedRecommender(prefix, key.recommender) if key.recommender is not None else None,
             )
             for index, key in enumerate(sorted(self, key=self._sort_key))

@@ -230,7 +230,7 @@ class _Reading:
             return
         support = WORKER_CONFIG_DEF[name].support
         if support.state is SupportState.REFUSED and value != key.default:
-            if not any(value == key.parse(each) for each in support.also_allowed):
+            if not any(value == key.parse(allowed_text) for allowed_text in support.also_allowed):
                 default = f"its default ({key.default_text})" if key.default_text else "no value"
                 shown = "[hidden]" if key.sensitive else text
                 self.add(
@@ -305,7 +305,7 @@ class _Reading:
             try:
                 client_config(properties, source="the settings of the worker's clients")
             except InvalidClientConfig as error:
-                self.problems += [WorkerProblem("security.protocol", each) for each in error.problems]
+                self.problems += [WorkerProblem("security.protocol", problem) for problem in error.problems]
                 return
 
     def _warn_of_little_patience(self, session_ms: int, graceful_ms: int) -> None:

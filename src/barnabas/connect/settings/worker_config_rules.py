@@ -38,8 +38,8 @@ def check_header_rules(text: str) -> None:
     name = "response.http.headers.config"
     if any(ord(c) < 0x20 or ord(c) == 0x7F for c in text):
         raise ConfigStateException(name, text, f"{name} has control characters, which no header can have")
-    for each in next(csv.reader([text], skipinitialspace=True), []):
-        action, _, header = each.strip().partition(" ")
+    for entry in next(csv.reader([text], skipinitialspace=True), []):
+        action, _, header = entry.strip().partition(" ")
         if not action:
             continue
         if action not in _HEADER_ACTIONS:
@@ -49,7 +49,7 @@ def check_header_rules(text: str) -> None:
         header_name, colon, value = (part.strip() for part in header.partition(":"))
         if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", header_name) or not value.isascii():
             message = (
-                f"Invalid format of header config '{each.strip()}'. Expected: '[action] [header name]:[header value]'"
+                f"Invalid format of header config '{entry.strip()}'. Expected: '[action] [header name]:[header value]'"
             )
             raise ConfigStateException(name, text, message)
         if action.endswith("Date") and not re.fullmatch(r"-?[0-9]{1,15}", value):
@@ -194,7 +194,7 @@ class WorkerRules:
     def _advertised(self, listeners: Sequence[Listener]) -> None:
         name = "rest.advertised.listener"
         scheme = self._value(name)
-        if scheme is not None and scheme.lower() not in [each.scheme for each in listeners]:
+        if scheme is not None and scheme.lower() not in [listener.scheme for listener in listeners]:
             self._invalid(name, scheme, f"no listener has it; there are {', '.join(map(str, listeners))}")
         port = self._value("rest.advertised.port")
         if port is not None and not 0 < port < 65536:
@@ -202,8 +202,8 @@ class WorkerRules:
 
     def _https(self) -> None:
         for name, prefix in (("listeners", "listeners.https."), ("admin.listeners", "admin.listeners.https.")):
-            uses_tls = any(each.scheme == "https" for each in parse_listeners(name, self._value(name) or []))
-            own = any(each.startswith(prefix) for each in self._texts)
+            uses_tls = any(listener.scheme == "https" for listener in parse_listeners(name, self._value(name) or []))
+            own = any(text.startswith(prefix) for text in self._texts)
             has_key = any(
                 (f"{prefix}{key}" if own else key) in self._texts
                 for key in ("ssl.keystore.location", "ssl.keystore.key")
@@ -226,7 +226,7 @@ class WorkerRules:
     def _certificates(self, kinds: Sequence[str]) -> None:
         if "mtls" not in kinds:
             return
-        own = any(each.startswith("listeners.https.") for each in self._texts)
+        own = any(text.startswith("listeners.https.") for text in self._texts)
         setting = "listeners.https.ssl.client.auth" if own else "ssl.client.auth"
         if self._texts.get(setting, "none") not in ("required", "requested"):
             self._invalid(
@@ -238,11 +238,11 @@ class WorkerRules:
         if self.problems or self._value("barnabas.connect.insecure") or list(kinds) != ["none"]:
             return
         for name in ("listeners", "admin.listeners"):
-            for each in parse_listeners(name, self._value(name) or []):
-                if name in self._texts and not each.is_loopback:
+            for listener in parse_listeners(name, self._value(name) or []):
+                if name in self._texts and not listener.is_loopback:
                     self._invalid(
                         name,
-                        each,
+                        listener,
                         "whoever reaches this listener could run connectors: it needs authentication",
                         "set barnabas.connect.authentication to basic, jwt or mtls; or listen on 127.0.0.1; "
                         "or set barnabas.connect.insecure=true",

@@ -1,7 +1,7 @@
-"""The records of the config topic: what each kind looks like, written as Kafka writes it and read as it reads.
+"""The records of the config topic, written and read as Kafka does.
 
-Builders give (key, value); None deletes. ``config_key`` tells which kind a key is of, by the first prefix that fits, in
-Kafka's order. What a value must be is up to ``parse_*``: each raises InvalidRecord with a text for the log.
+Builders return (key, value); None deletes. ``config_key`` returns the kind of a key, by the first matching prefix in
+Kafka's order. The ``parse_*`` functions check the values: each raises InvalidRecord with a text for the log.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LONG_MAX = 2**63 - 1
 
 
 class ConfigRecordKind(Enum):
-    """The value is what keys begin with; the order is the one in which prefixes are tried."""
+    """The values are the prefixes of keys, in the order in which they are tried."""
 
     TARGET_STATE = "target-state-"
     CONNECTOR = "connector-"
@@ -98,7 +98,7 @@ def config_key(key: str) -> ConfigKey | None:
 
 
 def parse_task(name: str) -> ConnectorTaskId | None:
-    """The task of a key, of which the number is what stands behind the last hyphen."""
+    """The task of a key. Its number follows the last hyphen."""
     connector, _, number = name.rpartition("-")
     if not connector or not (number.isascii() and number.isdigit()) or int(number) > _INT_MAX:
         return None
@@ -177,7 +177,7 @@ def parse_task_count(value: JsonValue, field: str) -> int:
 
 
 def parse_target_state(value: JsonValue) -> TargetState:
-    """``state.v2`` counts where it is there; a record of an older worker has only ``state``."""
+    """``state.v2`` takes precedence; a record of an older worker has only ``state``."""
     fields = _object(value)
     state = fields.get("state.v2")
     if not isinstance(state, str):

@@ -1,15 +1,15 @@
 """Replay the config topic: records in, events and a snapshot of the group's configuration out.
 
-Every worker replays the same records and must come to the same state, whoever wrote them and in whatever version. So a
-record that can't be understood changes nothing and is named in the log, but for one thing: its offset counts, if only
-its value was JSON, because assignments compare offsets.
+Every worker replays the same records and must reach the same state, for records of any worker and version. So an
+unreadable record is logged and changes nothing except the offset: the offset advances if the value was JSON, because
+assignments compare offsets.
 
-The tasks of a connector change all at once. Configs of single tasks wait until a commit names their number; then all
-of 0 to n-1 must be there. Where compaction has eaten some, the connector is inconsistent: it has no tasks until a whole
-set is committed. Tasks beyond n, of a time when there were more, don't matter.
+All tasks of a connector change at once. Configs of single tasks wait for a commit with their number n; then the tasks 0
+to n-1 must all exist. If compaction has removed some, the connector is inconsistent: it has no tasks until a complete
+set is committed. Tasks beyond n remain from an earlier, larger set and are ignored.
 
-Restarts and levels of loggers are calls, not state: they count only for who has come to the end of the topic before.
-Until then there are no events at all.
+Restarts and logger levels are calls, not state: they apply only to a worker that has read to the end of the topic
+before. Until then no events are returned.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class TaskConfigsCommitted:
 
 @dataclass(frozen=True, slots=True)
 class TargetStateChanged:
-    """Only told when it is another state than before."""
+    """Returned only when the state has changed."""
 
     connector: str
     state: TargetState
@@ -109,7 +109,7 @@ class RestartRequested:
 
 @dataclass(frozen=True, slots=True)
 class LoggerLevelChanged:
-    """``level`` is what the user wrote (KIP-976); whether there is such a level is for the reader to know."""
+    """``level`` is the text of the user (KIP-976); the reader checks whether such a level exists."""
 
     namespace: str
     level: str
@@ -128,10 +128,10 @@ ConfigEvent: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class ClusterConfig:
-    """What the group is configured to do, at one offset of the config topic. Never changed, so it may be kept.
+    """The configuration of the group at one offset of the config topic. Immutable.
 
-    ``offset`` is that of the last record plus one, -1 before any. ``task_counts`` are what was committed last;
-    ``task_count_records`` what the last round of fencing wrote (KIP-618), which ``pending_fencing`` says is outdated.
+    ``offset`` is that of the last record plus one, -1 before the first. ``task_counts`` has the last commits;
+    ``task_count_records`` the last round of fencing (KIP-618), which is outdated for ``pending_fencing``.
     ``applied_configs`` are the connectors' settings at the time when their tasks were committed.
     """
 
@@ -281,7 +281,7 @@ class ConfigState:
 
     def _replay_target_state(self, connector: str, value: JsonValue) -> ConfigEvent | None:
         if value is None:
-            # Whoever deletes a connector deletes both: that it is gone is told by the other record.
+            # A deletion of a connector deletes both records: the other one reports it.
             if connector in self._connector_configs:
                 self._target_states[connector] = TargetState.STARTED
             else:

@@ -1,7 +1,7 @@
 """JSON as Connect's internal converter writes it: compact, in the order of the map, UTF-8 where 16 bits are enough.
 
-The bytes matter where they are a key: partitioning and compaction go by them. Numbers with a fraction look like Java's.
-Reading is as lenient as Kafka's: what follows the first value is not looked at, and of equal names the last one counts.
+The bytes of a key matter, because partitioning and compaction use them. Numbers with a fraction look like Java's.
+Reading is as lenient as Kafka's: text after the first value is ignored, and of equal names the last one applies.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
 
 
 class MalformedJson(ValueError):
-    """These bytes are no JSON."""
+    """The bytes are not valid JSON."""
 
 
 class UnwritableJson(ValueError):
@@ -65,7 +65,7 @@ def parse_json(data: bytes) -> JsonValue:
 
 
 def kind_of(value: object) -> str:
-    """What a value is called in a message."""
+    """The name of a value's type in messages."""
     for kinds, name in _KINDS:
         if isinstance(value, kinds):
             return name
@@ -102,18 +102,18 @@ def _write(value: Any, write: Any) -> None:
         write(_java_double(value))
     elif isinstance(value, list | tuple):
         write("[")
-        for index, each in enumerate(value):
+        for index, item in enumerate(value):
             if index:
                 write(",")
-            _write(each, write)
+            _write(item, write)
         write("]")
     elif isinstance(value, dict):
         write("{")
-        for index, (name, each) in enumerate(value.items()):
+        for index, (name, item) in enumerate(value.items()):
             if not isinstance(name, str):
                 raise UnwritableJson(f"{name!r} is not a string, as a name in JSON must be")
             write(("," if index else "") + _quoted(name) + ":")
-            _write(each, write)
+            _write(item, write)
         write("}")
     else:
         raise UnwritableJson(f"{type(value).__name__} has no form in JSON")

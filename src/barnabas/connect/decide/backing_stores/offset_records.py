@@ -39,7 +39,7 @@ SourceOffset: TypeAlias = Mapping[str, JsonValue]
 
 
 class InvalidOffset(ValueError):
-    """A partition or an offset that Connect can't store; the text is for the one who gave it."""
+    """Connect can't store this partition or offset. The text is for the caller who passed it."""
 
 
 class OffsetKey(NamedTuple):
@@ -87,7 +87,7 @@ def canonical_partition(partition: SourcePartition) -> bytes:
 def _sorted(value: JsonValue) -> JsonValue:
     if isinstance(value, dict):
         return {name: _sorted(value[name]) for name in sorted(value)}
-    return [_sorted(each) for each in value] if isinstance(value, list) else value
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def parse_offset_key(key: bytes | None) -> OffsetKey:

@@ -1,13 +1,13 @@
-"""Replay an offset topic: where each source connector goes on.
+"""Replay an offset topic: the positions where source connectors continue.
 
-A partition may be in the topic under several keys, which differ in the order of names only: Java's tasks write it as
-the connector has it, its REST API as its hash tables have it. A task reads the key that it writes. So, of several, the
-one written last counts here, and who changes an offset changes all of them (``records_to_write``); also those that are
-forgotten already, as long as the topic remembers, because the task will ask for one of them.
+A partition may have several keys in the topic that differ only in the order of names: Java's tasks write the order of
+the connector, Kafka's REST API the order of its hash tables. A task reads the key that it writes. So the key written
+last applies here, and a change of an offset writes all keys (``records_to_write``). This includes deleted keys that the
+topic still has, because the task will read one of the keys.
 
-A connector may have a topic of its own (``offsets.storage.topic``). What that one says wins; what it does not know is
-looked up in the worker's (``MergedOffsets``). So offsets are forgotten in both, in the worker's first: the other way
-round, old ones would show up again if the worker died in between.
+A connector may have a topic of its own (``offsets.storage.topic``). Its offsets take precedence over those in the
+worker's topic (``MergedOffsets``). So offsets are deleted in both topics, in the worker's first: in the opposite order,
+old offsets would reappear if the worker stopped in between.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class OffsetState:
     def records_to_write(
         self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]
     ) -> list[OffsetRecord]:
-        """What changes offsets, or with None forgets them; of a partition that is named twice the last counts.
+        """The records that change offsets, or delete them (None). If a partition is named twice, the last one applies.
 
         Raises InvalidOffset.
         """
@@ -124,8 +124,8 @@ class MergedOffsets:
         return self.worker.offset(connector, partition) if found is None else found
 
     def offsets(self, connector: str) -> list[PartitionOffset]:
-        merged = {canonical_partition(each.partition): each for each in self.worker.offsets(connector)}
-        merged |= {canonical_partition(each.partition): each for each in self.dedicated.offsets(connector)}
+        merged = {canonical_partition(offset.partition): offset for offset in self.worker.offsets(connector)}
+        merged |= {canonical_partition(offset.partition): offset for offset in self.dedicated.offsets(connector)}
         return list(merged.values())
 
 

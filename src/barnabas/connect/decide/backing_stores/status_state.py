@@ -1,9 +1,9 @@
-"""Replay the status topic: how every connector and task is, as far as this worker has read.
+"""Replay the status topic: the state of every connector and task, as far as this worker has read.
 
-Workers write for themselves, and a worker that loses a task may write after the one that got it. So a task's
-UNASSIGNED does not count against a RUNNING of its own or a later generation; nor a connector's, against one of a later.
-For the same reason what a worker writes when it lets something go is a "safe" write: ``may_write_safely`` says whether
-it would wrong another worker, that has written in a later generation.
+Each worker writes its own statuses, and a worker that loses a task may write after its new owner. So UNASSIGNED of a
+task does not replace RUNNING of the same or a later generation, and that of a connector does not replace RUNNING of a
+later one. For the same reason a worker that gives work up makes a "safe" write: ``may_write_safely`` says whether no
+other worker has written in a later generation.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class StatusState:
     # --- what comes
 
     def replay(self, key: str | bytes | None, value: bytes | None) -> list[StatusEvent]:
-        """Apply a record. What can't be understood changes nothing and is named in the log."""
+        """Apply a record. An unreadable record is logged and changes nothing."""
         text = key.decode(errors="replace") if isinstance(key, bytes) else key
         try:
             found = status_key(text or "")
@@ -152,5 +152,5 @@ class StatusState:
 
 
 def _is_running(known: Status | None, status: Status) -> TypeGuard[Status]:
-    """Whether somebody has it, and another one says that he has it no more."""
+    """Whether one worker owns it, and the status is another worker's report that it gave it up."""
     return status.state is TaskState.UNASSIGNED and known is not None and known.state is TaskState.RUNNING

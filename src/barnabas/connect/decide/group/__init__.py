@@ -1,1 +1,1 @@
-"""Membership in the group of workers, and who gets which connector and task."""
+"""Membership in the group of workers, and the assignment of connectors and tasks to them."""

@@ -1,7 +1,7 @@
-"""How the leader hands out work: the port that a membership uses, and what all assignors share.
+"""The leader's assignment of work: the port that a membership uses, and the shared parts of all assignors.
 
-An assignment is decided on one state of the config topic. A leader that has read less than some member can't decide:
-then everybody is told so and joins again, while the leader reads on.
+An assignment is based on one state of the config topic. A leader that has read less than a member can't decide: it
+reports this to all members, which join again while the leader reads on.
 """
 
 from __future__ import annotations
@@ -59,6 +59,6 @@ class Assignor(Protocol):
 
 
 def config_mismatch(round_: AssignmentRound, offset: int) -> dict[str, Assignment]:
-    """Nobody gets anything, because somebody has read the config topic up to ``offset`` and the leader has not."""
+    """No member gets work: a member has read the config topic up to ``offset``, and the leader has not."""
     failed = Assignment(round_.version, CONFIG_MISMATCH, round_.leader_id, round_.leader_url, offset)
     return dict.fromkeys(round_.members, failed)

@@ -1,7 +1,7 @@
-"""How a worker of this project is told from one of Kafka's: by its ``client.id``, with which member ids begin.
+"""Distinguishes workers of this project from Kafka's by their ``client.id``, the prefix of member ids.
 
-The coordinator makes them so (KIP-394), and the leader sees those of all members. A worker whose ``client.id`` was set
-to something else is taken for one of Kafka's, which is always safe.
+The coordinator creates the member ids (KIP-394), and the leader sees those of all members. A worker with another
+``client.id`` counts as one of Kafka's, which is always safe.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""An assignment waits until the worker has read as much of the config topic as whoever decided it.
+"""An assignment waits until the worker has read as much of the config topic as the leader that decided it.
 
-Reading may fail: then it is tried again after ``scheduled.rebalance.max.delay.ms``/10/5, then /4, /3, /2 and /1, and
-then the worker had better give its work up.
+A failed read is repeated after ``scheduled.rebalance.max.delay.ms``/10/5, then /4, /3, /2 and /1. After the last
+failure the worker should give its work up.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CatchUp:
         self._attempts_left = _ATTEMPTS
 
     def verdict(self, offset: int, *, is_leader: bool) -> Verdict:
-        """Asks for reading where that is needed first. ``offset`` is the worker's own."""
+        """Requests a read if it is needed first. ``offset`` is the worker's own."""
         assignment = self.pending
         if assignment is None or self.is_reading or self.read_at_ms != NEVER_MS:
             return Verdict.WAIT
@@ -71,7 +71,7 @@ class CatchUp:
             self._tell(ReadConfigs(self.pending.config_offset, self._settings.worker_sync_timeout_ms))
 
     def failed(self) -> float | None:
-        """How long to wait before the next attempt; None after the last one. Then they are counted anew."""
+        """The wait before the next attempt. None after the last attempt; then the count starts again."""
         self.is_reading = False
         if self._attempts_left == 0:
             self._attempts_left = _ATTEMPTS

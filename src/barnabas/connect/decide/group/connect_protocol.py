@@ -1,12 +1,12 @@
 """The bytes that workers exchange through the group coordinator: metadata when they join, assignments when they sync.
 
-Version 0 (``default``, eager) knows assignments only. Versions 1 (``compatible``, KIP-415) and 2 (``sessioned``,
-KIP-507, the same fields) add what a worker already runs, what it is to give up, and when to join again. A worker offers
-every version up to its own, the highest first; the coordinator picks one that all understand.
+Version 0 (``default``, eager) has assignments only. Versions 1 (``compatible``, KIP-415) and 2 (``sessioned``, KIP-507,
+the same fields) add the work that a worker runs, the work that it must give up, and the time to join again. A worker
+offers every version up to its own, the highest first; the coordinator chooses one that all members support.
 
-Readers take what later versions may append, and versions that nobody knows yet. Where a reader of versions 1 and 2
-finds the end instead of a field that has a default, it takes the default. Everything else that does not fit raises a
-DecodeError. Writers write the bytes that Kafka's worker writes for the same content.
+Readers accept fields that later versions may append, and unknown versions. A reader of versions 1 and 2 that finds the
+end instead of a field with a default uses the default. Any other mismatch raises a DecodeError. Writers write the bytes
+that Kafka's worker writes for the same content.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ PROTOCOL_TYPE = "connect"
 
 NO_ERROR = 0
 CONFIG_MISMATCH = 1
-"""The leader has not read as much of the config topic as some member: nobody gets work, everybody joins again."""
+"""The leader has read less of the config topic than a member: no member gets work, and all join again."""
 
 _CONNECTOR = -1
-"""The number that stands for the connector itself among the numbers of its tasks."""
+"""The number of the connector itself among the numbers of its tasks."""
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
@@ -96,11 +96,11 @@ _WIRE_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the leader gives a member, and, inside of metadata, what a member says that it has.
+    """The work that the leader assigns to a member; inside metadata, the work that a member reports.
 
-    ``config_offset`` is the offset of the config topic that the assignment was made for. From version 1 on connectors
-    and tasks are what is new for the member, ``delay_ms`` when it joins again (0: no need). ``leader`` and
-    ``leader_url`` are None only in ``Assignment()``, which stands for having none.
+    ``config_offset`` is the offset of the config topic for which the assignment was decided. From version 1 on,
+    connectors and tasks are the new work of the member, and after ``delay_ms`` it joins again (0: not needed).
+    ``leader`` and ``leader_url`` are None only in ``Assignment()``, which means no assignment.
     """
 
     version: int = ProtocolVersion.COMPATIBLE
@@ -130,8 +130,10 @@ class Assignment:
         """What the member has after a cooperative round (KIP-415): the new work, then what it keeps."""
         given = frozenset(next_.connectors), frozenset(next_.tasks)
         gone = frozenset(next_.revoked_connectors), frozenset(next_.revoked_tasks)
-        kept_connectors = (each for each in self.connectors if each not in gone[0] and each not in given[0])
-        kept_tasks = (each for each in self.tasks if each not in gone[1] and each not in given[1])
+        kept_connectors = (
+            connector for connector in self.connectors if connector not in gone[0] and connector not in given[0]
+        )
+        kept_tasks = (task for task in self.tasks if task not in gone[1] and task not in given[1])
         return replace(
             next_,
             connectors=(*next_.connectors, *kept_connectors),
@@ -143,8 +145,8 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class WorkerMetadata:
-    """What a member tells when it joins. ``config_offset`` is that of the last config record it has read plus one, -1
-    for an empty topic; ``allocation`` all that it runs, None when it has not been given anything yet."""
+    """The metadata of a joining member. ``config_offset`` is that of the last config record it has read plus one, -1
+    for an empty topic. ``allocation`` is all its work, None before its first assignment."""
 
     url: str
     config_offset: int
@@ -167,7 +169,7 @@ def join_protocols(
 
 
 def encode_metadata(metadata: WorkerMetadata, version: int) -> bytes:
-    """What the worker runs is written in the same version; version 0 has no place for it."""
+    """The worker's work is written in the same version; version 0 has no field for it."""
     parts = [_INT16.pack(version), _string(metadata.url), _INT64.pack(metadata.config_offset)]
     if version > ProtocolVersion.EAGER:
         allocation = None
@@ -178,7 +180,7 @@ def encode_metadata(metadata: WorkerMetadata, version: int) -> bytes:
 
 
 def encode_assignment(assignment: Assignment) -> bytes:
-    """In the assignment's own version. Raises ValueError for one without a leader: there are no bytes for none."""
+    """Encode in the assignment's own version. Raises ValueError without a leader, which has no encoding."""
     if assignment.leader is None or assignment.leader_url is None:
         raise ValueError("an assignment without a leader can't be written")
     parts = [
@@ -211,9 +213,9 @@ def _work(connectors: Iterable[str], tasks: Iterable[ConnectorTaskId]) -> bytes:
     for task in tasks:
         numbers.setdefault(task.connector, []).append(task.task)
     parts = [_INT32.pack(len(numbers))]
-    for connector, each in numbers.items():
+    for connector, connector_numbers in numbers.items():
         parts.append(_string(connector))
-        parts.append(Struct(f">i{len(each)}i").pack(len(each), *each))
+        parts.append(Struct(f">i{len(connector_numbers)}i").pack(len(connector_numbers), *connector_numbers))
     return b"".join(parts)
 
 

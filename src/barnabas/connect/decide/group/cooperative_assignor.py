@@ -1,26 +1,26 @@
-"""Incremental cooperative assignment (KIP-415): work moves without everybody stopping.
+"""Incremental cooperative assignment (KIP-415): work moves while all other work continues.
 
-Members keep running while they join again and say what they run. Each gets only what is new for it and what it must
-give up. Work that moves takes two rounds: one in which its owner gives it up and one in which another member gets it,
-so it never has two owners. Work that two members say they run is taken from both first.
+Members keep running while they join again and report their work. Each receives only its new work and the work that it
+must give up. Moving work takes two rounds: its owner gives it up in the first, and another member receives it in the
+second, so it never has two owners. Work that two members report is revoked from both first.
 
-**Work of a member that is gone.** By default Kafka leaves it alone for up to ``scheduled.rebalance.max.delay.ms`` (five
-minutes), in the hope that the member comes back: nobody runs it meanwhile. Then those members get it that were empty
-when it was lost, which are the ones that came back, and if there are none everybody. With ``reassign_immediately``
-(``barnabas.connect.reassign.immediately``) it is handed out in the very round that shows that the member is gone. That
-is as safe as the delay is: the coordinator drops a member only when it leaves, which workers do after they have stopped
-their work, or when its session has ended, by when a worker has stopped by itself because it could not reach the
-coordinator (``membership.py``). The delay was never a guard against two owners; a new leader does not know what was
-assigned before, and so hands out everything at once in Kafka too. What immediate reassignment costs is a second move
-when the member comes back. Nothing of it shows on the wire, so Java members don't notice. It is the leader's setting
-that counts: while a Java worker leads, Kafka's delay applies, to our members' work as well.
+**Work of a lost member.** By default Kafka leaves it unassigned for up to ``scheduled.rebalance.max.delay.ms`` (five
+minutes), because the member may return: no member runs it in this time. Then it goes to the members that were empty
+when it was lost, which are those that returned, or else to all members. With ``reassign_immediately``
+(``barnabas.connect.reassign.immediately``) it is assigned in the round that shows the loss of the member. That is as
+safe as the delay. The coordinator removes a member only when it leaves, which workers do after they have stopped their
+work, or when its session has ended. By then a worker has stopped by itself, because it could not reach the coordinator
+(``membership.py``). The delay was never a guard against two owners: a new leader does not know the earlier assignment,
+so in Kafka, too, it assigns everything at once. The cost of immediate reassignment is a second move when the member
+returns. The protocol is the same, so Java members are not affected. The leader's setting applies: while a Java worker
+leads, Kafka's delay applies to our members' work as well.
 
-**Revoking again and again.** Rounds that take work away from somebody in order to balance follow each other more and
-more slowly (40 ms, 1.6 s, 64 s, then the maximum delay), because each disturbs somebody.
+**Repeated revocations.** Rounds that revoke work for balance follow at growing intervals (40 ms, 1.6 s, 64 s, then the
+maximum delay), because each interrupts work.
 
-**Memory.** What was assigned before is known to this leader alone. If the last generation was not the one that it
-remembers, it forgets. Connectors and tasks that are run but not configured are always revoked, also by a leader that
-did not assign them; Kafka's leader overlooks these.
+**Memory.** Only this leader knows the earlier assignment. If the last generation was not the one that it remembers, it
+discards its memory. Connectors and tasks that run but are not configured are always revoked, also by a leader that did
+not assign them; Kafka's leader overlooks these.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ class CooperativeAssignor:
     # -- memory
 
     def _recall(self, round_: AssignmentRound, active: Items) -> Items:
-        """What was assigned before, as far as it still tells something."""
+        """The earlier assignment, as far as it is still valid."""
         previous = self._previous
         if self._previous_generation != round_.last_completed_generation:
             previous = frozenset()
         if self._previous_revocation & active:
-            previous = active  # What was to be given up last time was not: begin from what there is.
+            previous = active  # The last revocations were not carried out: start from the reported work.
         return previous
 
     def _remember(
@@ -109,13 +109,13 @@ class CooperativeAssignor:
             return lost
         is_everybody_there = self._previous_members <= {load.member_id for load in loads}
         if self._scheduled_ms is None and is_everybody_there:
-            return lost  # Somebody did not get what it was assigned.
+            return lost  # A member did not receive its assignment.
         if self._max_delay_ms == 0:
             return lost
         if self._scheduled_ms is not None and now_ms >= self._scheduled_ms:
             return self._hand_out_expired(lost, loads)
         if self._reassign_immediately:
-            # Only what holds up revocations is waited for.
+            # Wait only for the members that delay revocations.
             self._delay_ms = self._remaining_delay_ms(now_ms) if self._scheduled_ms is not None else 0
             return lost
         self._candidates.update((load.member_id, None) for load in loads if load.is_empty)
@@ -131,7 +131,7 @@ class CooperativeAssignor:
         if not candidates:
             return lost
         for kind in (True, False):
-            for index, item in enumerate(sorted(each for each in lost if is_connector(each) is kind)):
+            for index, item in enumerate(sorted(unit for unit in lost if is_connector(unit) is kind)):
                 candidates[index % len(candidates)].add(item)
         return frozenset()
 
@@ -167,7 +167,7 @@ class CooperativeAssignor:
         self._has_revoked_before = True
         _revoke(loads, revoked, revocations)
 
-    # -- what each member is told
+    # -- the assignment of each member
 
     def _increment(
         self,

@@ -1,7 +1,7 @@
-"""Version 0 of the protocol: everybody has stopped everything, and all work is dealt out anew.
+"""Version 0 of the protocol: all members have stopped their work, and all of it is assigned again.
 
-Members by their ids, connectors by their names: the connectors are dealt one by one, and then, with the member whose
-turn it is, the tasks.
+Members are sorted by id and connectors by name. The connectors are assigned round-robin, and then the tasks, starting
+with the next member.
 """
 
 from __future__ import annotations

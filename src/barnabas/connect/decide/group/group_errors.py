@@ -41,7 +41,7 @@ _MEANINGS = {
 
 
 def meaning_of(code: int) -> Meaning:
-    """What nobody expects here may go away again: such an answer is worth asking once more."""
+    """An unexpected error may be transient, so the request is repeated."""
     return _MEANINGS.get(ErrorCode(code), Meaning.LATER) if code in ErrorCode._value2member_map_ else Meaning.LATER
 
 

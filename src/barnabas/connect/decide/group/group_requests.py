@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 _KEYS_SINCE = 4
-"""FindCoordinator asks for several groups at once."""
+"""FindCoordinator requests several groups at once."""
 
 _MEMBERS_SINCE = 3
 """LeaveGroup names several members."""
@@ -42,10 +42,10 @@ _WAIT_BEYOND_REBALANCE_MS = 5_000
 
 
 class ConnectionPurpose(Enum):
-    """What a connection to the coordinator is for.
+    """The purpose of a connection to the coordinator.
 
-    Answers on a connection come in the order of the requests, and the answer to JoinGroup may take a minute. So
-    heartbeats have a connection of their own."""
+    Responses arrive in the order of the requests, and the response to JoinGroup may take a minute. So heartbeats have
+    their own connection."""
 
     GROUP = "group"
     HEARTBEAT = "heartbeat"
@@ -77,7 +77,7 @@ def find_coordinator(request_id: int, settings: GroupSettings) -> GroupRequest:
 
 
 def coordinator_in(response: FindCoordinatorResponse) -> tuple[int, str | None, Address]:
-    """Error code, its message, and the address that counts if there is no error."""
+    """Error code, its message, and the address, which is valid only without an error."""
     if response.coordinators:
         found = response.coordinators[0]
         return found.error_code, found.error_message, Address(found.host, found.port)
@@ -122,7 +122,9 @@ def sync_group(
         member_id=member_id,
         protocol_type=PROTOCOL_TYPE,
         protocol_name=protocol_name,
-        assignments=[SyncGroupRequestAssignment(member_id=member, assignment=each) for member, each in assignments],
+        assignments=[
+            SyncGroupRequestAssignment(member_id=member, assignment=assignment) for member, assignment in assignments
+        ],
     )
     timeout_ms = settings.rebalance_timeout_ms + _WAIT_BEYOND_REBALANCE_MS
     return GroupRequest(request_id, ApiKey.SYNC_GROUP, ConnectionPurpose.GROUP, to, lambda _: request, timeout_ms)

@@ -1,17 +1,17 @@
 """When a member must consider itself dead, and when its next heartbeat is due. Pure; the caller gives all times, in
 milliseconds.
 
-The coordinator ends a session when it has not heard of a member for ``session.timeout.ms``; then others get its work. A
-member that stops in time is one that has stopped before. So a member gives its work up
+The coordinator ends a session when it has received nothing from a member for ``session.timeout.ms``; then other members
+get its work. The member must have stopped before that. So a member gives its work up
 
-- when the coordinator could not be reached for ``heartbeat.interval.ms`` (refused, hung up, sent us away), or
-- when the last request that was answered had been sent so long ago that stopping everything takes just about what is
-  left of the session, or
-- when the group has been rebalancing, without an answer to this member, for so long that the coordinator may soon go on
-  without it (``rebalance.timeout.ms``): its JoinGroup or SyncGroup may never have arrived, although heartbeats do.
+- when it could not reach the coordinator for ``heartbeat.interval.ms`` (connection refused or closed, or another
+  coordinator), or
+- when the time since it sent the last answered request leaves only enough of the session to stop everything, or
+- when the group has been rebalancing, without a response to this member, for so long that the coordinator may soon
+  continue without it (``rebalance.timeout.ms``): its JoinGroup or SyncGroup may be lost although heartbeats arrive.
 
-The answer to a heartbeat is also how a member learns that the group rebalances. So our members send one at least once a
-second, however long the interval is: a rebalance then begins within a second.
+A member also learns from the response to a heartbeat that the group rebalances. So our members send a heartbeat at
+least once a second, whatever the interval is: a rebalance then begins within a second.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Heartbeat:
 
     @property
     def lost_at_ms(self) -> float:
-        """When the work must be given up, unless the coordinator is heard of before."""
+        """The time to give the work up, unless the coordinator responds before."""
         at_ms = min(self._heard_ms + self._silence_max_ms, self._took_part_ms + self._rebalance_max_ms)
         if self._unreachable_since_ms is not None:
             at_ms = min(at_ms, self._unreachable_since_ms + self._unreachable_max_ms)

@@ -1,4 +1,4 @@
-"""What the member does that the coordinator made leader: read everybody's metadata, and assign."""
+"""The assignment by the leader of the group: it reads the metadata of all members and assigns the work."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Leadership:
         self, settings: GroupSettings, snapshot: Callable[[], ConfigSnapshot], trouble: Callable[[str], None]
     ) -> None:
         self.owners: dict[str | ConnectorTaskId, str] = {}
-        """Who runs each connector and task after the last round that was led, by URL."""
+        """The URL of the worker of each connector and task, after the last round that this member led."""
         self.member_urls: frozenset[str] = frozenset()
         self.are_all_members_ours = False
         """Whether every member of that round is a worker of this project, as far as their ids say."""
@@ -81,7 +81,7 @@ class Leadership:
             self.owners |= dict.fromkeys((*has.connectors, *has.tasks), member.url)
 
     def _read(self, response: JoinGroupResponse, agreed: ProtocolVersion) -> dict[str, WorkerMetadata]:
-        """Who can't be understood takes no part: the others must not suffer for it."""
+        """A member with unreadable metadata is left out, so that the others are not affected."""
         members: dict[str, WorkerMetadata] = {}
         for member in response.members:
             try:

@@ -1,4 +1,4 @@
-"""The work that is this worker's: what it was given, what it was told to run, and what it has yet to stop."""
+"""The work of this worker: assigned, announced to be started, and still to be stopped."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["LocalAssignment"]
 
 
 class LocalAssignment:
-    """``allocation`` is told to the group, also before the worker was told to start it all."""
+    """``allocation`` is reported to the group, also before all of it was announced to the worker."""
 
     def __init__(self, tell: Callable[[MembershipEvent], None], new_id: Callable[[], int]) -> None:
         self.allocation: Assignment | None = None
@@ -26,15 +26,17 @@ class LocalAssignment:
         return bool(self._stops)
 
     def take(self, assignment: Assignment, *, is_cooperative: bool) -> bool:
-        """The assignment of a round is there. Whether something was taken away, and is being stopped now."""
+        """Apply the assignment of a round. Returns whether work was revoked and is being stopped."""
         before = self.allocation or Assignment()
         if is_cooperative:
             self.allocation = before.followed_by(assignment)
             gone_connectors, gone_tasks = assignment.revoked_connectors, assignment.revoked_tasks
         else:
             self.allocation = assignment
-            gone_connectors = tuple(each for each in before.connectors if each not in assignment.connectors)
-            gone_tasks = tuple(each for each in before.tasks if each not in assignment.tasks)
+            gone_connectors = tuple(
+                connector for connector in before.connectors if connector not in assignment.connectors
+            )
+            gone_tasks = tuple(task for task in before.tasks if task not in assignment.tasks)
         if not gone_connectors and not gone_tasks:
             return False
         self._announced -= {*gone_connectors, *gone_tasks}
@@ -44,8 +46,8 @@ class LocalAssignment:
     def announce(self) -> tuple[Assignment, tuple[str, ...], tuple[ConnectorTaskId, ...]]:
         """The worker hears now of all that it has: the assignment, and which connectors and tasks of it are new."""
         allocation = self.allocation or Assignment()
-        connectors = tuple(each for each in allocation.connectors if each not in self._announced)
-        tasks = tuple(each for each in allocation.tasks if each not in self._announced)
+        connectors = tuple(connector for connector in allocation.connectors if connector not in self._announced)
+        tasks = tuple(task for task in allocation.tasks if task not in self._announced)
         self._announced = frozenset((*allocation.connectors, *allocation.tasks))
         return allocation, connectors, tasks
 

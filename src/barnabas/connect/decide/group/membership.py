@@ -1,29 +1,30 @@
 """A worker's membership in its group: a state machine without sockets and clocks.
 
-Bytes from the coordinator, the worker's words and the time go in; ``take`` gives what comes out: requests to send and
-notices for the worker. Whoever drives it calls ``tick`` when ``next_due_ms`` has come, and gives every request's answer
-back with its id. All times are of one clock that only goes forward.
+Input: bytes from the coordinator, calls of the worker and the time. Output, by ``take``: requests to send and notices
+for the worker. The driver calls ``tick`` at ``next_due_ms`` and passes the response of every request with its id. All
+times are of one monotonic clock.
 
 ::
 
     OUT --start--> UNJOINED --JoinGroup--> JOINING --SyncGroup--> SYNCING --> STABLE
                      ^  ^                                                        |
                      |  '------ rebalance, error, request_rejoin -----------------'
-    LEAVING <-- leave, a stuck worker, configs that can't be read;  FAILED: trying again is no use
+    LEAVING <-- leave, a stuck worker, unreadable configs;  FAILED: an error that a retry can't resolve
 
 **One owner at any time.** Work is taken from a member in one of three ways, and each is followed by a ``StopWork``:
-it is revoked (the member joins again, which lets somebody else have it, only after ``work_stopped``), the protocol is
-eager (the same before every join), or the member is out of the group (``Lost``: the coordinator does not know it, or
-could not be reached; see ``heartbeat``). Nobody else can get the work before. What Kafka's worker does otherwise: when
-the coordinator does not know it any more, it keeps running until it is told to stop.
+it is revoked (the member joins again, so that another may own it, only after ``work_stopped``), the protocol is eager
+(the same before every join), or the member is out of the group (``Lost``: the coordinator does not know it, or is
+unreachable; see ``heartbeat``). No other member can get the work before. Kafka's worker differs: when the coordinator
+no longer knows it, it keeps running until it is told to stop.
 
-**Assignments are decided on a config offset.** A member that has read less reads on (``ReadConfigs``) before it takes
-the work, one that has read more joins again. A member that can't read waits longer and longer
+**Assignments have a config offset.** A member that has read less reads on (``ReadConfigs``) before it takes the work;
+one that has read more joins again. A member that can't read waits longer and longer
 (``scheduled.rebalance.max.delay.ms``/10/5, /4, ... /1) and then gives its work up. With the eager protocol, and as
-leader, on whom all wait, it leaves the group meanwhile: for ``worker.unsync.backoff.ms``, or for that same wait.
+leader, for which all members wait, it leaves the group in the meantime: for ``worker.unsync.backoff.ms``, or for that
+same wait.
 
-**Switching protocols.** When a worker of the eager protocol joins, everybody else goes on running until the first eager
-assignment is there, and stops then what it does not name: for that moment, as with Kafka's workers, work may have two
+**Switching protocols.** When a worker of the eager protocol joins, all others keep running until the first eager
+assignment, and then stop the work that it does not name. For that moment, as with Kafka's workers, work may have two
 owners.
 """
 
@@ -136,7 +137,7 @@ class Membership:
 
     @property
     def allocation(self) -> Assignment | None:
-        """All that is this worker's, with what it has been given but not yet been told to start."""
+        """All work of this worker, including assigned work that was not yet announced to it."""
         return self._local_assignment.allocation
 
     @property
@@ -145,7 +146,7 @@ class Membership:
 
     @property
     def owners(self) -> Mapping[str | ConnectorTaskId, str]:
-        """Who runs what, by URL, as far as this worker has assigned it as leader; else empty."""
+        """The URLs of the workers by work, as far as this worker has assigned it as leader; else empty."""
         return self._leadership.owners if self.is_leader else {}
 
     @property
@@ -160,7 +161,7 @@ class Membership:
 
     @property
     def is_settled(self) -> bool:
-        """No rebalance is under way or asked for, as far as this worker knows."""
+        """Whether no rebalance is in progress or requested, as far as this worker knows."""
         return self.phase is Phase.STABLE and self._rejoin_reason is None and self._catch_up.pending is None
 
     def start(self, now_ms: float) -> None:
@@ -170,8 +171,8 @@ class Membership:
             self._return(now_ms, "the worker starts")
 
     def poll(self, now_ms: float, doing: str = "") -> None:
-        """The worker is alive, and this is what it does. Without this for the rebalance timeout it is taken for stuck,
-        and leaves the group until it polls again."""
+        """Report that the worker is alive, and its activity. Without a poll for the rebalance timeout it counts as
+        stuck and leaves the group until it polls again."""
         self._heartbeat.polled(now_ms)
         self._doing = doing
         if self._returns_when_polled:
@@ -180,7 +181,7 @@ class Membership:
             self.tick(now_ms)
 
     def request_rejoin(self, reason: str, now_ms: float) -> None:
-        """Join again, with what was read of the config topic by then: a connector is new or gone, or tasks are."""
+        """Join again with the config offset read by then: connectors or tasks were added or removed."""
         if self.phase not in (Phase.OUT, Phase.LEAVING, Phase.FAILED) and self._rejoin_reason is None:
             self._rejoin_reason = reason
         self.tick(now_ms)
@@ -267,7 +268,7 @@ class Membership:
         self.tick(now_ms)
 
     def failed(self, request_id: int, why: str, now_ms: float, *, is_terminal: bool = False) -> None:
-        """There is no answer. ``is_terminal``: there will be none either when it is asked again."""
+        """The request failed without a response. ``is_terminal``: a retry would fail as well."""
         is_heartbeat = self._sent_heartbeat is not None and self._sent_heartbeat.request_id == request_id
         if not is_heartbeat and (self._main is None or self._main[0] != request_id):
             return
@@ -511,7 +512,7 @@ class Membership:
             self._handle_error("Heartbeat", code, now_ms)
 
     def _give_request_up(self, code: int, now_ms: float) -> None:
-        """What JoinGroup or SyncGroup was about is over: an answer tells nothing new, and may never come."""
+        """JoinGroup or SyncGroup is obsolete: its response has no new information and may never arrive."""
         self._main = None
         self._stale_heartbeats = 0
         self._outputs.append(DropConnections())  # What comes next must not stand behind it.

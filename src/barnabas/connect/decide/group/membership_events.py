@@ -1,4 +1,4 @@
-"""What a membership tells the worker. It does not wait for anybody, but for what the worker says to be done by name.
+"""Notices of a membership to the worker. It waits only for the two replies named here.
 
 ``StopWork`` must be answered with ``Membership.work_stopped`` once nothing of it runs any more, and ``ReadConfigs``
 with ``configs_read`` or ``configs_unreadable``. All other notices are for information.
@@ -27,17 +27,17 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """A rebalance begins for us: from now on until ``Assigned`` nobody is known to be leader."""
+    """A rebalance begins for this worker: until ``Assigned`` no leader is known."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A rebalance is over, and what it was decided on is what this worker has read of the config topic.
+    """A rebalance has ended, and this worker has read the config topic up to the offset of the assignment.
 
-    ``assignment`` has all that this worker is to run now, without what was taken away; ``added_*`` is what is new.
-    Start only what does not run yet. Never follows a ``StopWork`` that has not been answered.
+    ``assignment`` has all work of this worker, without revoked work; ``added_*`` is the new work. Start only work that
+    does not run yet. This notice never follows an unanswered ``StopWork``.
     """
 
     assignment: Assignment
@@ -51,7 +51,7 @@ class Assigned:
 
 @dataclass(frozen=True, slots=True)
 class StopWork:
-    """Stop this, because somebody else will run it or nobody may; then call ``work_stopped(stop_id)``."""
+    """Stop this work, because another worker will run it or none may; then call ``work_stopped(stop_id)``."""
 
     stop_id: int
     connectors: tuple[str, ...]
@@ -61,8 +61,8 @@ class StopWork:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """This worker is out of the group, and somebody else may get its work: stop all of it now (comes with a StopWork).
-    The work is forgotten; it may be given back by a later ``Assigned``."""
+    """This worker is out of the group, and another may get its work: stop all of it now (a StopWork comes with it).
+    The work is no longer its own; a later ``Assigned`` may return it."""
 
     reason: str
 
@@ -92,14 +92,14 @@ class ProtocolChanged:
 
 @dataclass(frozen=True, slots=True)
 class MembershipProblem:
-    """Something for the log that mends itself, or not: what happened, and what is done about it."""
+    """A message for the log: the event and the reaction to it."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class MembershipFailed:
-    """This worker can't be a member, and trying again is no use: it says what to change. Nothing more will come."""
+    """This worker can't be a member, and a retry can't help. The text says what to change. No notice follows."""
 
     message: str
 

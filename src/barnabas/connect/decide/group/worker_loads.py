@@ -1,4 +1,4 @@
-"""Who has how much, and what makes it even. Connectors and tasks are balanced apart from each other.
+"""The load of each worker, and how to balance it. Connectors and tasks are balanced separately.
 
 A connector is written as a task with the number -1 here, so that sets of work are one kind of set.
 """
@@ -23,7 +23,7 @@ def is_connector(item: ConnectorTaskId) -> bool:
 
 
 class WorkerLoad:
-    """What one member is to run, in the order in which it got it."""
+    """The work of one member, in the order of assignment."""
 
     __slots__ = ("connectors", "member_id", "tasks")
 
@@ -49,22 +49,22 @@ class WorkerLoad:
         self.of_kind(connectors=is_connector(item)).append(item)
 
     def remove(self, gone: Collection[ConnectorTaskId]) -> None:
-        self.connectors = [each for each in self.connectors if each not in gone]
-        self.tasks = [each for each in self.tasks if each not in gone]
+        self.connectors = [connector for connector in self.connectors if connector not in gone]
+        self.tasks = [task for task in self.tasks if task not in gone]
 
 
 def fill(loads: Sequence[WorkerLoad], items: Iterable[ConnectorTaskId]) -> None:
-    """Give each item to whom has the least of its kind; among equals to whom had less before, then by their ids."""
+    """Give each item to the member with the fewest of its kind. Ties: fewer before, then by id."""
     for kind in (True, False):
         in_turn = sorted(loads, key=lambda load: (len(load.of_kind(connectors=kind)), load.member_id))
-        for item in sorted(each for each in items if is_connector(each) is kind):
+        for item in sorted(unit for unit in items if is_connector(unit) is kind):
             min(in_turn, key=lambda load: len(load.of_kind(connectors=kind))).add(item)
 
 
 def balancing_revocations(
     loads: Sequence[WorkerLoad], configured: Collection[ConnectorTaskId]
 ) -> dict[str, set[ConnectorTaskId]]:
-    """What members must give up so that nobody has more than his share. Nothing while all have it."""
+    """The work that members must give up so that none exceeds its share. Empty if all are within it."""
     revoked: dict[str, set[ConnectorTaskId]] = {}
     if all(load.is_empty for load in loads):
         return revoked

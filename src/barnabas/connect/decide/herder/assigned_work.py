@@ -67,9 +67,11 @@ class AssignedWork:
         config = self._snapshot()
         wanted = {}
         for unit in self._assigned:
-            each = self._wanted_task(unit, config) if isinstance(unit, ConnectorTaskId) else self._wanted(unit, config)
-            if each is not None:
-                wanted[unit] = each
+            wanted_unit = (
+                self._wanted_task(unit, config) if isinstance(unit, ConnectorTaskId) else self._wanted(unit, config)
+            )
+            if wanted_unit is not None:
+                wanted[unit] = wanted_unit
         self._work.want(wanted)
 
     def _wanted(self, connector: str, config: ClusterConfig) -> Wanted | None:

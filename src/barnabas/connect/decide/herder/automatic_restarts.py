@@ -1,9 +1,8 @@
-"""What has failed is started again by itself, with growing pauses and not for ever.
+"""Failed connectors and tasks are restarted automatically, a limited number of times with growing pauses.
 
-Kafka leaves a failed task FAILED until somebody restarts it. Here it gets a budget of restarts (``RestartBudget``). The
-status says what happened, how often it was tried and what comes next, so nobody has to guess. A restart by a user, or
-having run well for a while, gives the whole budget back. What can't end differently (an unknown class, settings that
-are refused) is not tried again.
+Kafka leaves a failed task FAILED until a user restarts it. Here it has a budget of restarts (``RestartBudget``). The
+status shows the failure, the number of attempts and the next step. A restart by a user, or a long enough run without a
+failure, restores the whole budget. Permanent failures (an unknown class, refused settings) are not retried.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class AutomaticRestarts:
             attempts.running_since_ms = self._outside.monotonic_ms()
 
     def failed(self, unit: Unit, *, retriable: bool) -> str:
-        """Plan a restart, if there is to be one; what to tell about it, a sentence for the status."""
+        """Plan a restart if the budget allows one. Returns a sentence for the status."""
         budget = self._budget
         if not retriable:
             self.forget(unit)
@@ -64,7 +63,7 @@ class AutomaticRestarts:
         return f"Restart {attempts.count} of {budget.max_attempts} follows in {delay_ms / 1000:g} s."
 
     def forget(self, unit: Unit) -> None:
-        """It is somebody else's, or a user takes care of it."""
+        """Another worker owns it, or a user restarts it."""
         attempts = self._attempts.pop(unit, None)
         if attempts is not None and attempts.pending is not None:
             attempts.pending.cancel()

@@ -1,9 +1,9 @@
-"""Connectors are created, changed, removed and shown.
+"""Requests that create, change, delete and show connectors.
 
-What changes something is decided by the leader: he looks, writes and reads back before anybody else's turn. A follower
-says who the leader is, and REST forwards. What is only shown comes from this worker's snapshot. Configurations are
-validated by the worker that was asked and by the leader, both before the leader's turn, because plugins take their
-time. The tasks of an answer are those before the change.
+The leader decides changes: it checks, writes and reads back one change before the next. A follower returns the leader's
+URL, and REST forwards. Reads use this worker's snapshot. The worker that received the request and the leader both
+validate configurations, before the leader takes its lock, because plugins may be slow. A response has the tasks from
+before the change.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ConnectorRequests:
             return info, is_new
 
     async def patch(self, name: str, patch: ConfigMap) -> ConnectorInfo:
-        """None removes a setting (KIP-477). What is patched is the leader's configuration, so followers don't look at
+        """None removes a setting (KIP-477). The patch applies to the leader's configuration, so followers don't check
         their own."""
         context = self._context
         await context.settled()
@@ -87,7 +87,7 @@ class ConnectorRequests:
             await self._require_valid(config)
             async with context.as_leader(_ONLY_THE_LEADER):
                 if context.config.connector_config(name) != before:
-                    continue  # Somebody was faster.
+                    continue  # Another request was faster.
                 info = self._info(name, config)
                 await context.write_configs(connector_record(name, config))
                 return info
@@ -103,7 +103,7 @@ class ConnectorRequests:
 
     async def _require_valid(self, config: ConfigMap) -> None:
         infos = await self.validate(config)
-        errors = [error for each in infos.configs for error in each.value.errors]
+        errors = [error for info in infos.configs for error in info.value.errors]
         if infos.error_count:
             raise BadRequest(
                 f"Connector configuration is invalid and contains the following {infos.error_count} error(s):\n"

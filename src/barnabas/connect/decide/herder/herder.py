@@ -1,32 +1,32 @@
-"""The herder of a worker: what comes in goes to the part that it concerns.
+"""The herder of a worker: it passes requests, records and events to its parts.
 
-Its methods, and those of its parts, are what the REST API calls. They await the ports of ``outside``; whoever cancels
-one gives the request up, and a lock that it holds becomes free. What comes in from outside besides: what the membership
-says (``notice``), records of the config and status topics, and events of connectors and tasks. The parts:
+The REST API calls its methods and those of its parts. They await the ports of ``outside``; cancelling a call abandons
+the request and releases its lock. Other input: notices of the membership (``notice``), records of the config and status
+topics, and events of connectors and tasks. The parts:
 
 ==================  =================================================================================
-``connectors``      connectors are created, changed, removed and shown
+``connectors``      creating, changing, deleting and showing connectors
 ``states``          pausing, resuming, stopping; log levels
-``offsets``         positions of connectors, shown and changed
-``restarts``        restarts that users ask for
-``internal``        what other workers ask of the leader
-``statuses``        who writes which status when, and what is shown of it
-``rebalance``       stopping before, taking up after, and asking for a rebalance of the group
-``work``            what runs here, one unit at a time, stop before start
-``assigned_work``   what should run here
-``reconfiguration`` new task configs, to the leader or by the leader to the topic
+``offsets``         showing and changing the positions of connectors
+``restarts``        restarts that users request
+``internal``        requests of other workers to the leader
+``statuses``        writing and showing statuses
+``rebalance``       stopping before, starting after, and requesting a rebalance of the group
+``work``            work that runs here, one unit at a time, stop before start
+``assigned_work``   work that should run here
+``reconfiguration`` new task configs, sent to the leader or written by the leader
 ``keys``            the key that signs internal requests
-``healing``         restarts of what has failed
+``healing``         restarts after failures
 ==================  =================================================================================
 
-Every request may raise a ConnectError, whose ``http_status`` and text become the answer of the REST API:
+Every request may raise a ConnectError, whose ``http_status`` and text become the response of the REST API:
 
-- ``NotLeader`` and ``NotAssigned`` carry the URL of the worker that can answer; REST forwards there (or answers 409).
+- ``NotLeader`` and ``NotAssigned`` have the URL of the worker to contact; REST forwards there (or returns 409).
 - ``RebalanceNeeded``: nothing was done; REST waits for ``rebalance_over`` for a while and calls once more, then 409.
 - ``NotFound`` 404, ``AlreadyExists`` 409, ``BadRequest`` 400, anything else 500. Texts are Kafka's where it has one.
 
-No request that waits for another worker keeps a second one from its answer. REST parses, checks roles and signatures
-(KIP-507) and bounds each call (90 s, ``health`` 10 s) by cancelling it; ``stage`` then says what the worker was doing.
+A request that waits for another worker does not delay other requests. REST parses, checks roles and signatures
+(KIP-507) and limits each call (90 s, ``health`` 10 s) by cancelling it; ``stage`` then reports the worker's activity.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Herder:
         return self._has_been_assigned
 
     def stage(self) -> str | None:
-        """What the worker is doing right now, None if nothing that takes time. A sentence as Kafka's:
+        """The current activity of the worker as a sentence like Kafka's, None if nothing takes time:
         ``The worker is currently reading to the end of the config topic, which began at 2026-11-21T11:47:11.125Z.``"""
         return self.context.stages.current()
 
@@ -155,10 +155,10 @@ class Herder:
         await self._outside.until(lambda: self.context.group.is_up_to_date)
 
     async def shut_down(self) -> None:
-        """Stop everything that runs here and say so; the group is to be left afterwards.
+        """Stop all work and write its statuses. The caller leaves the group afterwards.
 
-        A worker that is out of its group already does not wait until its statuses are written: others own its work,
-        or Kafka is away and takes none.
+        A worker that is already out of its group does not wait for its statuses: others own its work, or Kafka is
+        unreachable.
         """
         with self.context.stages.during("stopping its connectors and tasks"):
             self._is_stopping = True
@@ -177,7 +177,7 @@ class Herder:
         *,
         are_all_members_ours: bool = False,
     ) -> None:
-        """What the membership tells. What is beside the notice goes with Assigned, and is empty for a follower."""
+        """Handle a notice of the membership. The other arguments belong to Assigned and are empty for a follower."""
         match notice:
             case Joining():
                 self.rebalance_times.began(self._outside.monotonic_ms())
@@ -274,7 +274,7 @@ class Herder:
         self._outside.state_changed()
 
     def reconfiguration_requested(self, connector: str) -> None:
-        """A connector wants its tasks configured anew."""
+        """A connector requests new configs for its tasks."""
         self.reconfiguration.request(connector)
 
     def connector_error(self, connector: str, trace: str, *, retriable: bool) -> None:

@@ -1,4 +1,4 @@
-"""What all parts of the herder look at: settings, what was replayed of the topics, and what the group is now."""
+"""The shared state of the herder's parts: settings, replayed topics and the current group."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class GroupView:
     protocol_version: ProtocolVersion = ProtocolVersion.SESSIONED
     config_offset: int = -1
     is_settled: bool = False
-    """Whether this worker is a member that has taken up its assignment, so that it is known who leads."""
+    """Whether this worker is a member and has started its assignment, so that the leader is known."""
     is_up_to_date: bool = False
-    """Whether, moreover, nothing is configured that has not been shared out: it is known who runs what."""
+    """Whether, in addition, all configured work is assigned, so that the owners are known."""
     owners: dict[str | ConnectorTaskId, str] = field(default_factory=dict)
-    """Who runs what, by URL. Only the leader knows."""
+    """The URLs of the workers by work. Only the leader knows them."""
     member_worker_ids: frozenset[str] = frozenset()
     """All members, by their ``host:port``. Only the leader knows."""
     are_all_members_ours: bool = False
@@ -69,7 +69,7 @@ class HerderContext:
         self.group = GroupView(protocol_version=settings.protocol)
         self.stages = Stages(outside.now_ms)
         self.leader_turn = Turn(outside)
-        """Held by whoever decides about configurations as leader, from looking to having read back what he wrote."""
+        """The leader holds it for each change of configurations, from the check until its write is read back."""
 
     @property
     def config(self) -> ClusterConfig:
@@ -87,8 +87,8 @@ class HerderContext:
         return properties
 
     async def find_connector(self, connector: str, text: str) -> ConfigMap:
-        """As ``require_connector``, but it is only said not to be there when all of the topic was read: somebody may
-        have created it a moment ago through another worker."""
+        """As ``require_connector``, but raises NotFound only after all of the topic was read: another worker may have
+        created the connector a moment ago."""
         if not self.config.contains(connector):
             try:
                 await self.read_configs_to_end()
@@ -101,7 +101,7 @@ class HerderContext:
             raise NotLeader(text, self.group.leader_url)
 
     async def settled(self, *, is_up_to_date: bool = False) -> None:
-        """Wait until it is known who leads the group (and who runs what), for a while."""
+        """Wait for a limited time until the leader of the group (and the owners of work) are known."""
         group = self.group
         with self.stages.during("ensuring membership in the cluster"):
             is_settled = await self.outside.until(
@@ -112,7 +112,7 @@ class HerderContext:
 
     @asynccontextmanager
     async def as_leader(self, text: str) -> AsyncIterator[None]:
-        """What is decided inside is decided by the leader, and by nobody else at the same time."""
+        """Inside, this worker is the leader and the only one that decides."""
         async with self.leader_turn:
             await self.settled()
             self.require_leader(text)

@@ -1,4 +1,4 @@
-"""What the herder is told of the worker's settings."""
+"""The worker's settings for the herder."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["HerderSettings", "RestartBudget"]
 
 @dataclass(frozen=True, slots=True)
 class RestartBudget:
-    """How often what has failed is started again by itself: ``barnabas.connect.task.restart.*``.
+    """The limits of automatic restarts: ``barnabas.connect.task.restart.*``.
 
-    The n-th restart comes ``backoff_ms`` x 2^(n-1) after the failure, at most ``backoff_max_ms``. What has run for
-    ``reset_ms`` has its whole budget again. With ``max_attempts`` 0 nothing is restarted, as in Kafka.
+    The n-th restart follows ``backoff_ms`` x 2^(n-1) after the failure, at most ``backoff_max_ms``. A run of
+    ``reset_ms`` restores the whole budget. With ``max_attempts`` 0 nothing is restarted, as in Kafka.
     """
 
     max_attempts: int = 10
@@ -41,6 +41,6 @@ class HerderSettings:
     write_timeout_ms: int = 30_000
     """For a write to the config topic and its reading back, together."""
     rebalance_wait_ms: int = 30_000
-    """How long a request waits for a rebalance to be over, before who asked is told to wait himself."""
+    """How long a request waits for the end of a rebalance, before the caller receives an error to retry."""
     is_topic_tracking_enabled: bool = True
     restart_budget: RestartBudget = RestartBudget()

@@ -1,4 +1,4 @@
-"""What the worker is doing right now, in words: a request that times out says it (KIP-1017)."""
+"""The current activity of the worker as text, for requests that time out (KIP-1017)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Stages"]
 
 
 class Stages:
-    """Several things go on at once here; the one that has gone on for longest is told."""
+    """Several activities run at once; the longest one is reported."""
 
     def __init__(self, wall_ms: Callable[[], int]) -> None:
         self._wall_ms = wall_ms

@@ -1,6 +1,6 @@
-"""What workers ask of their leader: to publish task configs, and to fence off earlier tasks (KIP-507, KIP-618).
+"""Requests of workers to their leader: publish task configs, and fence earlier tasks (KIP-507, KIP-618).
 
-Both have been checked for the session's signature before they get here.
+REST has verified the signature of both before.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What runs on this worker: brought, one connector or task at a time, to what is wanted of it.
+"""The work of this worker: each connector and task is brought to its desired state.
 
-Others say what is wanted (``want``); nobody starts or stops anything else. For each connector and task there is at most
-one coroutine under way, which stops before it starts: so a new configuration never runs beside the old one, whatever
-comes in which order, and ``is_quiet`` tells when everything has stopped that has to give way to another worker.
+Other parts set the desired state (``want``); only this one starts and stops work. Each connector and task has at most
+one coroutine at a time, which stops before it starts. So a new configuration never runs beside the old one, in any
+order of events, and ``is_quiet`` returns whether all work for other workers has stopped.
 
-Something that has ended by itself is not started again until its ``version`` is another one: a new configuration, a
-restart that was asked for, or one of the worker's own (``self_healing``).
+Work that has ended by itself is started again only with another ``version``: a new configuration, a requested restart,
+or an automatic one (``automatic_restarts``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Unit = str | ConnectorTaskId
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What should run, and how. With another ``version`` it is stopped and started; another state is told to it."""
+    """The desired state of a connector or task. A new ``version`` restarts it; a new state is passed to it."""
 
     version: tuple[int, ...]
     target_state: TargetState

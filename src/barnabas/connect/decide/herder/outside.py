@@ -1,11 +1,11 @@
-"""What the herder needs of everything outside itself: topics, group, connectors, tasks, other workers, and time.
+"""The port of the herder to everything outside it: topics, group, connectors, tasks, other workers, and time.
 
-The herder's methods await these. So each operation reads from top to bottom, a test or a simulator stands in for the
-rest of the worker, and no decision depends on a socket or a clock. The rules for an implementation:
+The herder's methods await these. So each operation reads from top to bottom, a test or a simulator can replace the rest
+of the worker, and no decision depends on a socket or a clock. The rules for an implementation:
 
 * A method that fails raises a ConnectError or an OSError.
-* What has begun is finished, even if the caller is cancelled: a request that is given up leaves nothing half done.
-* Everything runs on one event loop, and a method that takes long waits without blocking it.
+* A method finishes its work even if the caller is cancelled, so an abandoned request leaves nothing half done.
+* Everything runs on one event loop, and a slow method waits without blocking it.
 * Conditions that coroutines wait for (``until``) are evaluated again after ``state_changed``, and after each await of
   one of these methods, because the caller may then have changed something.
 """
@@ -91,13 +91,13 @@ class Outside(Protocol):
     # -- the group
 
     async def rejoin_group(self, reason: str) -> None:
-        """Have the group rebalance, because work has to be distributed anew."""
+        """Request a rebalance of the group, to distribute work again."""
 
     async def report_work_stopped(self, stop_id: int) -> None:
-        """Tell the membership that everything of this StopWork has stopped."""
+        """Report to the membership that all work of this StopWork has stopped."""
 
     async def report_configs_read(self, *, is_read: bool) -> None:
-        """Tell the membership that the config topic was read to its end, or that this failed."""
+        """Report to the membership that the config topic was read to its end, or that reading failed."""
 
     # -- connectors and tasks of this worker
 
@@ -111,7 +111,7 @@ class Outside(Protocol):
         """Pause, stop (without giving up its place) or start a connector of this worker."""
 
     async def generate_task_configs(self, connector: str, config: ConfigMap, max_tasks: int) -> list[dict[str, str]]:
-        """Ask a running connector how to divide its work. May ask the cluster for its topics."""
+        """Request the task configs of a running connector. May read the topics of the cluster."""
 
     async def start_task(self, start: TaskToStart, listener: TaskListener) -> None:
         """Begin to start a task. The listener receives what becomes of it, failures included."""
@@ -120,7 +120,7 @@ class Outside(Protocol):
         """Return when each holds nothing any more. Never fails."""
 
     async def set_task_state(self, task: ConnectorTaskId, target_state: TargetState) -> None:
-        """Pause or resume a task. What becomes of it comes to the listener that it was started with."""
+        """Pause or resume a task. Its listener receives the result."""
 
     async def set_logger_level(self, namespace: str, level: str) -> None:
         """Change a level on this worker, after a request for all workers (KIP-976)."""

@@ -1,12 +1,12 @@
-"""The herder's side of a rebalance: what is stopped before, what is started after, and when another one is needed.
+"""The herder's part of a rebalance: stopping work before it, starting work after it, and requesting another.
 
-``group.membership`` speaks with the coordinator and says what to do by notices; this does it.
+``group.membership`` speaks the protocol of the coordinator and sends notices; this module carries them out.
 
-* A connector that is new or gone, and every commit of task configs, are shared out by a rebalance; nothing else is. One
-  that was decided on an older state of the config topic is followed by another.
-* The tasks of newly committed configs have stopped before the group is asked to rebalance.
-* Until this worker has its assignment and has acted on it nobody counts as leader: requests wait.
-* Out of the group everything stops at once: somebody else may get it.
+* Only a new or deleted connector, or a commit of task configs, leads to a rebalance. If the assignment is based on an
+  older state of the config topic, another rebalance follows.
+* The tasks of newly committed configs stop before the group is asked to rebalance.
+* Until this worker has started its assignment, no leader is known: requests wait.
+* Out of the group all work stops at once, because another worker may get it.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class RebalanceListener:
         self._context.outside.start(self._report_stopped(notice))
 
     def lost(self) -> None:
-        """The StopWork that comes with it names everything; what is assigned is nothing from now on."""
+        """The StopWork that comes with it names all work; nothing is assigned from now on."""
         group = self._context.group
         group.member_id, group.leader_id, group.leader_url, group.generation = "", None, None, -1
         group.owners, group.member_worker_ids, group.are_all_members_ours = {}, frozenset(), False
@@ -115,7 +115,7 @@ class RebalanceListener:
     async def _rejoin(self, reason: str) -> None:
         with self._context.stages.during("stopping the tasks that were reconfigured"):
             await self._context.outside.until(self._work.is_quiet)
-        if not self._is_joining:  # Otherwise a rebalance has begun of itself, and its assignment is looked at.
+        if not self._is_joining:  # Otherwise another rebalance has begun, and its assignment is examined.
             await self._context.outside.rejoin_group(reason)
 
     async def _report_stopped(self, notice: StopWork) -> None:

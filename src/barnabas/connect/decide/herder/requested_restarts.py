@@ -1,8 +1,8 @@
-"""Restarts that users ask for: of a connector, of a task, or of both as one request (KIP-745).
+"""Restarts that users request: of a connector, of a task, or of both in one request (KIP-745).
 
-The last kind is a record in the config topic. Every worker that reads it restarts what it runs of the connector. Of
-requests that wait for the same connector the one with the greater impact counts. What is to be restarted depends on the
-statuses; a connector that is paused stays so.
+The last kind is a record in the config topic. Every worker that reads it restarts its part of the connector. Of several
+waiting requests for a connector, the one with the greatest impact applies. The statuses decide which parts restart; a
+paused connector stays paused.
 """
 
 from __future__ import annotations
@@ -127,9 +127,9 @@ def _planned(before: ConnectorStatus, plan: list[Unit]) -> ConnectorStatus:
     if before.name in plan:
         connector = ConnectorState(TaskState.RESTARTING.value, connector.worker_id, connector.version, connector.trace)
     tasks = [
-        TaskStatus(each.id, TaskState.RESTARTING.value, each.worker_id, each.version, each.trace)
-        if ConnectorTaskId(before.name, each.id) in plan
-        else each
-        for each in before.tasks
+        TaskStatus(task.id, TaskState.RESTARTING.value, task.worker_id, task.version, task.trace)
+        if ConnectorTaskId(before.name, task.id) in plan
+        else task
+        for task in before.tasks
     ]
     return ConnectorStatus(before.name, connector, tasks, before.type)

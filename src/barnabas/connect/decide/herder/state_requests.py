@@ -1,7 +1,6 @@
-"""Connectors are paused, resumed and stopped (KIP-875), and their log levels set for all workers (KIP-976).
+"""Requests that pause, resume and stop connectors (KIP-875), and set log levels on all workers (KIP-976).
 
-Pausing and resuming are wishes that any worker may write down. Stopping takes the tasks away as well, so it is up to
-the leader.
+Any worker may write the target state of a pause or resume. Stopping also removes the tasks, so the leader does it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Who writes which status when, and what the REST API shows of it.
+"""Writes the statuses of connectors and tasks, and reads them for the REST API.
 
-A worker writes about what runs on it. When it lets something go it says UNASSIGNED, unless somebody else has written
-since. The leader sweeps up after each rebalance: statuses of what is not configured any more are removed, and work that
-is with nobody because its worker has gone is UNASSIGNED from then on. (With Kafka it is shown as RUNNING on a dead
-worker until somebody gets it.)
+A worker writes the status of its own work. When it gives work up it writes UNASSIGNED, unless another worker has
+written since. The leader cleans up after each rebalance: it deletes statuses of work that is no longer configured, and
+writes UNASSIGNED for work without an owner because its worker was lost. (Kafka shows such work as RUNNING on the lost
+worker until another worker gets it.)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 def state_of(target_state: TargetState) -> TaskState:
-    """What something is that has become what is wanted of it."""
+    """The status of work that has reached its target state."""
     return {
         TargetState.STARTED: TaskState.RUNNING,
         TargetState.PAUSED: TaskState.PAUSED,
@@ -47,7 +47,7 @@ class Statuses:
         self._generation = 0
         """The last one of which this worker was a member."""
         self._here: dict[Unit, Status] = {}
-        """What was last said of what is here."""
+        """The last written status of each piece of work here."""
         self._writing = 0
 
     # -- written
@@ -57,7 +57,7 @@ class Statuses:
         self._write(unit, self._here[unit])
 
     def take(self, unit: Unit) -> None:
-        """It is about to start here: what another worker said of it is over. (Starting may take long.)"""
+        """Work is about to start here, so the status of another worker is outdated. (A start may take long.)"""
         context = self._context
         known = context.statuses.connector(unit) if isinstance(unit, str) else context.statuses.task(unit)
         if known is not None and known.worker_id != context.settings.worker_id:
@@ -73,8 +73,8 @@ class Statuses:
             self._write(unit, status)
 
     def replayed(self, unit: Unit, status: Status | None) -> None:
-        """Somebody wrote about something. A worker that has let it go, or the leader who thought that nobody has it,
-        may have done so after the one who has it now; who says it again."""
+        """A status was written. A previous owner, or the leader that saw no owner, may have written after the present
+        owner; then the owner writes its status again."""
         mine = self._here.get(unit)
         if mine is None or status is None or status.state is not TaskState.UNASSIGNED:
             return
@@ -120,7 +120,7 @@ class Statuses:
         status = statuses.connector(name)
         if status is None or self._is_gone(name):
             raise NotFound(f"No status found for connector {name}")
-        tasks = [_task_status(task, each) for task, each in statuses.tasks(name).items()]
+        tasks = [_task_status(task, status) for task, status in statuses.tasks(name).items()]
         return ConnectorStatus(name, _connector_state(status), tasks, self._context.connector_type(name))
 
     def task_status(self, task: ConnectorTaskId) -> TaskStatus:

@@ -1,12 +1,12 @@
-"""New task configs: asked of a connector that runs here, compared, and published.
+"""New task configs: requested from a connector that runs here, compared, and published.
 
-The leader writes them to the config topic; another worker has the leader do it, by a signed request (KIP-507). One
-attempt at a time for each connector; what comes meanwhile makes another one follow.
+The leader writes them to the config topic; another worker sends the leader a signed request (KIP-507). Each connector
+has one attempt at a time; a request during it leads to another attempt.
 
-* Nothing is published when the configs are the ones that are committed already, made from the same connector config.
-* A failure is followed by further attempts, 250 ms later and then twice as long each time, up to a minute, for ever. A
-  403 in the first minute is told quietly: the session key may just have changed.
-* A connector that makes more tasks than ``tasks.max`` has failed, unless ``tasks.max.enforce`` is false (KIP-1004).
+* Nothing is published if the same configs, from the same connector config, are already committed.
+* After a failure further attempts follow without a limit, first after 250 ms, then twice as long each time, up to a
+  minute. A 403 in the first minute is logged at a low level: the session key may just have changed.
+* A connector that returns more tasks than ``tasks.max`` has failed, unless ``tasks.max.enforce`` is false (KIP-1004).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class _TooManyTasks(Exception):
-    """What the connector made is not to be used, and asking again won't change it."""
+    """The connector's task configs are invalid, and a retry would not change them."""
 
 
 class TaskReconfiguration:
@@ -56,7 +56,7 @@ class TaskReconfiguration:
     async def write(self, connector: str, configs: Sequence[ConfigMap]) -> None:
         """As leader, which the caller has made sure of: a whole set of tasks, read back, then its commit."""
         if configs:
-            tasks = (task_record(ConnectorTaskId(connector, number), each) for number, each in enumerate(configs))
+            tasks = (task_record(ConnectorTaskId(connector, number), config) for number, config in enumerate(configs))
             await self._context.write_configs(*tasks)
         await self._context.write_configs(task_commit_record(connector, len(configs)))
 
@@ -89,7 +89,7 @@ class TaskReconfiguration:
         if len(configs) > max_tasks:
             self._too_many(connector, properties, len(configs), max_tasks)
         if self._context.config.connector_config(connector) != properties or not self._runs_here(connector):
-            return  # Made of what is no longer so; the new connector makes its own.
+            return  # The configs are outdated; the new connector creates its own.
         if not self._has_changed(self._context.config, connector, configs):
             return
         group = self._context.group
@@ -109,7 +109,7 @@ class TaskReconfiguration:
     def _has_changed(self, config: ClusterConfig, connector: str, configs: Sequence[ConfigMap]) -> bool:
         if config.applied_config(connector) != config.connector_config(connector):
             return True
-        return [dict(each) for each in configs] != [
+        return [dict(config) for config in configs] != [
             dict(config.task_config(task) or {}) for task in config.tasks(connector)
         ]
 

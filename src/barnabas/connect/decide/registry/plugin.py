@@ -13,7 +13,7 @@ __all__ = ["CONNECTORS", "Plugin", "PluginType"]
 
 
 class PluginType(Enum):
-    """The value is what the REST API writes; ``noun`` is Kafka's name of the class; the order is that of listings."""
+    """The value is the one in the REST API, ``noun`` is Kafka's name of the class, and listings have this order."""
 
     SINK = ("sink", "SinkConnector", "Connector")
     SOURCE = ("source", "SourceConnector", "Connector")

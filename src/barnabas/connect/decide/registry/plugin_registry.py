@@ -36,7 +36,7 @@ class UnknownPlugin(BadRequest):
 
 
 class VersionNotFound(BadRequest):
-    """The plugin is there, and none of its versions is in the range."""
+    """The plugin is installed, but no version of it is in the range."""
 
     def __init__(self, name: str, wanted: VersionRange, versions: Sequence[str]) -> None:
         super().__init__(
@@ -55,7 +55,7 @@ class PluginRegistry:
         refused: Mapping[str, str] | None = None,
     ) -> None:
         order = list(PluginType)
-        self._plugins = sorted(plugins, key=lambda each: (order.index(each.type), each.order))
+        self._plugins = sorted(plugins, key=lambda plugin: (order.index(plugin.type), plugin.order))
         self.problems = tuple(problems)
         """What could not be loaded and why, a line each. The worker runs without it."""
         self._refused = dict(refused or {})
@@ -64,31 +64,33 @@ class PluginRegistry:
         return iter(self._plugins)
 
     def of_type(self, *types: PluginType) -> list[Plugin]:
-        return [each for each in self._plugins if each.type in types]
+        return [plugin for plugin in self._plugins if plugin.type in types]
 
     def listing(self, *, connectors_only: bool = True) -> list[PluginInfo]:
         """Sinks, sources, transformations, predicates, converters, header converters."""
         shown = self.of_type(*CONNECTORS) if connectors_only else self._plugins
-        return [PluginInfo(each.name, each.type.text, each.version) for each in shown]
+        return [PluginInfo(plugin.name, plugin.type.text, plugin.version) for plugin in shown]
 
     def versions(self, name: str, *types: PluginType) -> list[str]:
         """Of a plugin, the oldest first. Empty if it is unknown, or has no version."""
         try:
-            return [each.version for each in self._named(name, types) if each.version is not None]
+            return [plugin.version for plugin in self._named(name, types) if plugin.version is not None]
         except UnknownPlugin:
             return []
 
     def find(self, name: str, *types: PluginType, version: str | None = None) -> Plugin:
-        """The newest that matches. Raises UnknownPlugin, VersionNotFound, or BadRequest for what is no range."""
+        """The newest matching version. Raises UnknownPlugin, VersionNotFound, or BadRequest for an invalid range."""
         found = self._named(name, types)
         wanted = _range(version)
-        matching = [each for each in found if each.version in wanted]
+        matching = [plugin for plugin in found if plugin.version in wanted]
         if not matching:
-            raise VersionNotFound(found[0].name, wanted, [each.version for each in found if each.version is not None])
+            raise VersionNotFound(
+                found[0].name, wanted, [plugin.version for plugin in found if plugin.version is not None]
+            )
         return matching[-1]
 
     def refusal(self, name: str) -> str | None:
-        """Why a plugin that is installed under this name is not there; None for one that nobody has heard of."""
+        """Why an installed plugin of this name could not be loaded; None for an unknown name."""
         return self._refused.get(name)
 
     def connector(self, name: str, version: str | None = None) -> Plugin:
@@ -96,7 +98,7 @@ class PluginRegistry:
         return self.find(name, *CONNECTORS, version=version)
 
     def connector_of(self, config: Mapping[str, str | None]) -> Plugin:
-        """The one that ``connector.class`` and ``connector.plugin.version`` ask for. Raises as ``connector``."""
+        """The plugin of ``connector.class`` and ``connector.plugin.version``. Raises as ``connector``."""
         return self.connector((config.get("connector.class") or "").strip(), config.get("connector.plugin.version"))
 
     def connector_class(self, config: Mapping[str, str | None]) -> type[Connector]:
@@ -105,8 +107,8 @@ class PluginRegistry:
         return found
 
     def with_full_names(self, config: Mapping[str, str]) -> dict[str, str]:
-        """The settings of a connector with its converters, transforms and predicates by their full names, which is
-        what runs tasks knows them by. A name that is unknown, or not unique, stays as it is."""
+        """The settings of a connector with the full names of its converters, transforms and predicates, which tasks
+        need. An unknown or ambiguous name stays as it is."""
         full = dict(config)
         for name, text in config.items():
             types = _types_of(name)
@@ -131,26 +133,28 @@ class PluginRegistry:
             return None
 
     def for_listing(self, name: str, version: str | None) -> Plugin:
-        """The plugin whose settings somebody wants to see. Raises NotFound, or VersionNotFound.
+        """The plugin whose settings are requested. Raises NotFound, or VersionNotFound.
 
         As with Kafka a nested class (``MaskField$Key``) has to be named in full.
         """
         wanted = _range(version)
-        found = [each for each in self._plugins if name in each.full_names]
-        found = found or ([each for each in self._plugins if name in each.short_names] if "$" not in name else [])
+        found = [plugin for plugin in self._plugins if name in plugin.full_names]
+        found = found or ([plugin for plugin in self._plugins if name in plugin.short_names] if "$" not in name else [])
         if not found:
             raise NotFound(self._refused.get(name) or f"Unknown plugin {name[:_SHOWN_LENGTH_MAX]}.")
-        same = [each for each in found if each.name == found[0].name and each.type is found[0].type]
-        matching = [each for each in same if each.version in wanted]
+        same = [plugin for plugin in found if plugin.name == found[0].name and plugin.type is found[0].type]
+        matching = [plugin for plugin in same if plugin.version in wanted]
         if not matching:
-            raise VersionNotFound(same[0].name, wanted, [each.version for each in same if each.version is not None])
+            raise VersionNotFound(
+                same[0].name, wanted, [plugin.version for plugin in same if plugin.version is not None]
+            )
         return matching[-1]
 
     def _named(self, name: str, types: Sequence[PluginType]) -> list[Plugin]:
         candidates = self.of_type(*types) if types else self._plugins
-        found = [each for each in candidates if name in each.full_names]
-        found = found or [each for each in candidates if name in each.short_names]
-        names = sorted({each.name for each in found})
+        found = [plugin for plugin in candidates if name in plugin.full_names]
+        found = found or [plugin for plugin in candidates if name in plugin.short_names]
+        names = sorted({plugin.name for plugin in found})
         if len(names) > 1:
             raise UnknownPlugin(
                 f"More than one {self._noun(types)} matches {name}, please use a full name: {', '.join(names)}"
@@ -158,7 +162,7 @@ class PluginRegistry:
         if not found and name in self._refused:
             raise UnknownPlugin(self._refused[name])
         if not found:
-            available = ", ".join(str(each) for each in candidates)
+            available = ", ".join(str(plugin) for plugin in candidates)
             raise UnknownPlugin(
                 f"Failed to find any class that implements {self._noun(types)} and which name matches "
                 f"{name[:_SHOWN_LENGTH_MAX]}, available {types[0].suffix.lower() if types else 'plugin'}s are: "

@@ -1,7 +1,7 @@
 """Versions of plugins and ranges of them (KIP-891), compared as Maven does.
 
-A range is ``[1.0,2.0)``, several of them with commas between, or one version, which stands for itself alone:
-``1.0`` is ``[1.0,1.0]``. ``latest`` and nothing are any version.
+A range is ``[1.0,2.0)``, several of these separated by commas, or one version, which matches only itself: ``1.0`` is
+``[1.0,1.0]``. ``latest`` and an empty text match any version.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class PluginVersion:
     def __lt__(self, other: PluginVersion) -> bool:
         ours, theirs = list(self._key), list(other._key)
         length = max(len(ours), len(theirs))
-        # What the other one does not say is zero, or the release, whichever it is compared with.
+        # A missing part counts as zero, or as the release, to match the part that it is compared with.
         for mine, its in zip(_padded(ours, theirs, length), _padded(theirs, ours, length), strict=True):
             if mine != its:
                 return mine < its
@@ -92,7 +92,7 @@ def _drop_zeros(parts: list[_Part]) -> None:
 
 
 def _padded(parts: list[_Part], other: list[_Part], length: int) -> list[_Part]:
-    missing = [(_NUMBER, 0, "") if each[0] == _NUMBER else (_RELEASE, 0, "") for each in other[len(parts) : length]]
+    missing = [(_NUMBER, 0, "") if part[0] == _NUMBER else (_RELEASE, 0, "") for part in other[len(parts) : length]]
     return parts + missing
 
 
@@ -124,7 +124,7 @@ class VersionRange:
     def __contains__(self, version: str | None) -> bool:
         if not self.intervals:
             return True
-        return version is not None and any(PluginVersion(version) in each for each in self.intervals)
+        return version is not None and any(PluginVersion(version) in interval for interval in self.intervals)
 
     def __str__(self) -> str:
         return ",".join(map(str, self.intervals))

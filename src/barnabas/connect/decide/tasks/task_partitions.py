@@ -42,7 +42,7 @@ def parse_partitions(text: str) -> list[TopicPartition]:
     """Raises ValueError."""
     by_topic = json.loads(text)
     if not isinstance(by_topic, dict) or not all(
-        isinstance(partitions, list) and all(type(each) is int and each >= 0 for each in partitions)
+        isinstance(partitions, list) and all(type(partition) is int and partition >= 0 for partition in partitions)
         for partitions in by_topic.values()
     ):
         raise ValueError(f'{TASK_PARTITIONS} must be like {{"topic":[0,1]}}, not {text}')

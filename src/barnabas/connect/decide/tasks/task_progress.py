@@ -36,7 +36,7 @@ class QueryPlan:
 
 @runtime_checkable
 class TaskInsight(Protocol):
-    """What a TaskRuntime may tell of the tasks that it runs; None for all others."""
+    """The progress of tasks that a TaskRuntime may report; None for tasks that it does not run."""
 
     def task_progress(self, task: ConnectorTaskId) -> TaskProgress | None:
         """Never blocks."""

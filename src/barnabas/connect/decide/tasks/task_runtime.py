@@ -58,7 +58,7 @@ class TaskFailed:
 
 @dataclass(frozen=True, slots=True)
 class TaskStopped:
-    """The task holds nothing any more: whoever starts it next is alone."""
+    """The task has released everything, so the next owner runs alone."""
 
     task: ConnectorTaskId
 
@@ -106,10 +106,10 @@ class TaskRuntime(Protocol):
         """
 
     async def stop_tasks(self, tasks: Sequence[ConnectorTaskId]) -> None:
-        """Returns when each of them holds nothing any more, and after its TaskStopped (or TaskFailed) was heard.
+        """Stop the tasks. Returns when each has released everything and its TaskStopped (or TaskFailed) was reported.
 
-        A task gets ``task.shutdown.graceful.timeout.ms`` to finish its batch, all of them at the same time, and is
-        interrupted then. Tasks that are not here are passed over.
+        All tasks have ``task.shutdown.graceful.timeout.ms``, at the same time, to finish their batches before they are
+        interrupted. Tasks that do not run here are skipped.
         """
 
     async def pause_task(self, task: ConnectorTaskId) -> None:

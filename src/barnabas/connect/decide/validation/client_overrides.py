@@ -1,7 +1,7 @@
-"""``producer.override.*``, ``consumer.override.*`` and ``admin.override.*``: which a connector may set.
+"""The ``producer.override.*``, ``consumer.override.*`` and ``admin.override.*`` settings that a connector may set.
 
-The policy is the worker's ``connector.client.config.override.policy``. Nobody may set what the worker itself decides
-for a task's clients: transactions, which Spark's writer does not have.
+The policy is the worker's ``connector.client.config.override.policy``. No connector may set transactions: the worker
+decides them for a task's clients, and Spark's writer has none.
 """
 
 from __future__ import annotations

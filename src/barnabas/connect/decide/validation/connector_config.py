@@ -179,7 +179,7 @@ def connector_config_def(plugin: Plugin) -> ConfigDef:
 def plugin_config(registry: PluginRegistry, name: str, version: str | None) -> list[ConfigKeyInfo]:
     """The settings of a plugin, as ``GET /connector-plugins/{name}/config`` shows them: its own, then common ones.
 
-    Raises NotFound, or BadRequest for a version that is no range or that is not there.
+    Raises NotFound, or BadRequest for an invalid or missing version.
     """
     plugin = registry.for_listing(name, version)
     keys = list(plugin.config_def)

@@ -13,7 +13,7 @@ __all__ = ["AddError", "check_aliases", "check_sink", "check_source", "consumer_
 
 class AddError(Protocol):
     def __call__(self, name: str, error: str, value: ConfigValue = None) -> None:
-        """``value`` is shown if nobody defines the setting."""
+        """``value`` is shown if no definition of the setting exists."""
 
 
 _Config = Mapping[str, str | None]

@@ -1,11 +1,11 @@
-"""Say what is wrong with the settings of a connector, as ``/connector-plugins/{class}/config/validate`` answers.
+"""Validate the settings of a connector, for ``/connector-plugins/{class}/config/validate``.
 
-The order of what is checked, which errors a setting gets and how they are counted are Kafka's: a setting that can't be
-parsed is then validated as null, so that it may have two errors; errors of client overrides and of converters' own
-settings count once for a setting. Beyond Kafka: a reference that no provider has a value for, a predicate that is not
-there, topic creation that would fail, and a misspelt setting of barnabas's own are errors here, and not of the task.
+The order of checks, the errors and their count are Kafka's. An unparsable setting is then validated as null, so it may
+have two errors; errors of client overrides and of converters' own settings count once for a setting. Beyond Kafka,
+these are errors here instead of in the task: a reference without a value at its provider, an undefined predicate, topic
+creation that would fail, and a misspelt setting of barnabas's own.
 
-What refers to a config provider is checked with the value and shown as it was written: secrets don't get out.
+A reference to a config provider is checked with its value and shown as it was written, so that no secret is exposed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _CONVERTER_TYPES = {
 
 @dataclass(slots=True)
 class SettingState:
-    """What is known of one setting while it is checked."""
+    """The state of one setting during validation."""
 
     name: str
     value: ConfigValue = None
@@ -114,8 +114,8 @@ class ConnectorValidation:
         }
 
     def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
-        """Raises BadRequest where there is no connector to ask, or more than one; ConnectError for a plugin that fails
-        instead of answering. May take as long as the plugin takes."""
+        """Raises BadRequest for an unknown or ambiguous connector, and ConnectError for a plugin that fails. May take
+        as long as the plugin takes."""
         name = config.get("connector.class")
         if not name or not name.strip():
             raise BadRequest(f"Connector config with {', '.join(config) or 'nothing'} contains no connector type")
@@ -174,10 +174,10 @@ class _Run:
         infos += [
             ConfigInfo(key_info(key), self._value_info(key, states[key.name])) for key in keys if not key.internal
         ]
-        count = sum(len(each.value.errors) for each in infos)
+        count = sum(len(info.value.errors) for info in infos)
         beside = list(self._client_infos(plugin)) + list(self._converter_infos(states))
-        count += sum(bool(each.value.errors) for each in beside)
-        own_groups = [each.definition.group for each in beside if each.definition is not None and each.definition.group]
+        count += sum(bool(info.value.errors) for info in beside)
+        own_groups = [info.definition.group for info in beside if info.definition is not None and info.definition.group]
         return ConfigInfos(shown_class, count, list(dict.fromkeys(keys.groups + own_groups)), infos + beside)
 
     # --- the definition ---
@@ -219,7 +219,7 @@ class _Run:
             states["connector.plugin.version"].recommended = list(error.versions)
             return error
         except BadRequest:
-            pass  # It is no range, which its validator has said.
+            pass  # It is not a range, which its validator has reported.
         return None
 
     # --- rules between settings ---
@@ -270,7 +270,7 @@ class _Run:
 
     @staticmethod
     def _merge_nulls(own: dict[str, SettingState], extra: dict[str, SettingState]) -> None:
-        """A null that was found before the connector's own settings were looked at is an error of theirs."""
+        """A null found before the connector's own settings were checked is an error of theirs."""
         for name in [name for name in extra if name in own]:
             own[name].errors += extra.pop(name).errors
 
@@ -283,9 +283,9 @@ class _Run:
             raise ConnectError(f"{plugin.name} failed to validate: {type(error).__name__}: {error}") from error
         for name, errors in found.items():
             state = states.get(name) or extra.setdefault(name, SettingState(name, config.get(name)))
-            state.errors += [str(each) for each in errors]
+            state.errors += [str(error) for error in errors]
 
-    # --- what stands beside the connector's settings ---
+    # --- settings besides the connector's own ---
 
     def _client_infos(self, plugin: Plugin) -> Iterable[ConfigInfo]:
         is_source = plugin.type is PluginType.SOURCE
@@ -307,7 +307,11 @@ class _Run:
                 continue
             config_def = self._registry.find(str(states[name].value), *types).config_def
             prefix = f"{name}."
-            own = {each.removeprefix(prefix): text for each, text in self._config.items() if each.startswith(prefix)}
+            own = {
+                setting.removeprefix(prefix): text
+                for setting, text in self._config.items()
+                if setting.startswith(prefix)
+            }
             checked = validate_all(config_def, {CONVERTER_TYPE: kind, **own})
             for key in config_def:
                 state = checked[key.name]
@@ -322,16 +326,16 @@ class _Run:
         text_of: Callable[[object], str | None] = key.text_of if key is not None else _text
         given = self._given.get(state.name)
         shown = given if given is not None and has_reference(given) else text_of(state.value)
-        errors = [self._without_secret(state.name, each) for each in state.errors]
+        errors = [self._without_secret(state.name, text) for text in state.errors]
         recommended: Sequence[ConfigValue] = state.recommended
-        return ConfigValueInfo(state.name, shown, [text_of(each) for each in recommended], errors, state.is_visible)
+        return ConfigValueInfo(state.name, shown, [text_of(value) for value in recommended], errors, state.is_visible)
 
     def _without_secrets(self, info: ConfigInfo) -> ConfigInfo:
         name = info.value.name
         given = self._given.get(name)
         if given is None or not has_reference(given):
             return info
-        errors = [self._without_secret(name, each) for each in info.value.errors]
+        errors = [self._without_secret(name, text) for text in info.value.errors]
         if name in self._unresolved:
             errors = [*errors, self._unresolved[name]]
         return ConfigInfo(info.definition, ConfigValueInfo(name, given, [], errors, info.value.visible))

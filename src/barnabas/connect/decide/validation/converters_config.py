@@ -11,7 +11,7 @@ from barnabas.connect.settings.plugin_config_def import REQUIRED, ConfigDef, Con
 __all__ = ["CONVERTERS", "CONVERTER_TYPE", "HEADER_CONVERTERS"]
 
 CONVERTER_TYPE = "converter.type"
-"""Filled in by the worker: what the converter is used for."""
+"""The use of the converter, set by the worker."""
 
 _TYPE = ConfigKey(
     CONVERTER_TYPE,

@@ -60,7 +60,7 @@ class PluginKey(ConfigKey):
     def check(self, value: ConfigValue) -> None:
         if value is None or self.registry is None:
             return
-        if value not in [each.name for each in self.registry.of_type(*self.plugin_types)]:
+        if value not in [plugin.name for plugin in self.registry.of_type(*self.plugin_types)]:
             noun = self.plugin_types[0].noun
             raise ConfigException(self.name, f"class {value}", f"Not a {noun}")
 
@@ -102,14 +102,14 @@ def plugin_keys(
     *,
     is_version_always_visible: bool,
 ) -> list[ConfigKey]:
-    """A setting for a plugin and the one for its version, completed by what there is: ``given`` is the plugin's name
-    if it was set, else its default counts."""
+    """A setting for a plugin and the one for its version, with the installed plugins and versions. ``given`` is the
+    plugin's name if it was set; otherwise the default applies."""
     plugin_key, version_key = keys
     fields = {field: getattr(plugin_key, field) for field in ConfigKey.__dataclass_fields__}
-    fields["recommender"] = _Plugins(tuple(each.name for each in registry.of_type(*types)))
+    fields["recommender"] = _Plugins(tuple(plugin.name for plugin in registry.of_type(*types)))
     named = (given if given is not None else plugin_key.default_text) or ""
     versions = registry.versions(named.strip(), *types)
-    offered = Versions(plugin_key.name, lambda each: registry.versions(each, *types), is_version_always_visible)
+    offered = Versions(plugin_key.name, lambda alias: registry.versions(alias, *types), is_version_always_visible)
     return [
         PluginKey(**fields, registry=registry, plugin_types=types),
         replace(version_key, default=versions[-1] if versions else None, recommender=offered),
@@ -120,7 +120,7 @@ def alias_keys(registry: PluginRegistry, config: Mapping[str, str | None]) -> li
     """The settings of each transform and predicate that the aliases name."""
     keys: list[ConfigKey] = []
     for setting, type_, group, kind in _ALIAS_KINDS:
-        listed = dict.fromkeys(each.strip() for each in (config.get(setting) or "").split(",") if each.strip())
+        listed = dict.fromkeys(alias.strip() for alias in (config.get(setting) or "").split(",") if alias.strip())
         for alias in list(listed)[:ALIASES_MAX]:  # More are refused as a whole.
             prefix = f"{setting}.{alias}."
             kind_lower, in_group = kind.lower(), f"{group}: {alias}"

@@ -121,8 +121,8 @@ class All:
         self._validators: Sequence[Validator] = validators
 
     def ensure_valid(self, name: str, value: object) -> None:
-        for each in self._validators:
-            each.ensure_valid(name, value)
+        for validator in self._validators:
+            validator.ensure_valid(name, value)
 
     def __str__(self) -> str:
         return ", ".join(map(str, self._validators))

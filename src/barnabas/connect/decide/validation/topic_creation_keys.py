@@ -25,7 +25,7 @@ def topic_creation_keys(config: Mapping[str, str | None]) -> list[ConfigKey]:
     """The settings of groups of topics; none where nothing is said of any (topics are then not created)."""
     if not any(name.startswith(_TOPIC_CREATION) and name != f"{_TOPIC_CREATION}groups" for name in config):
         return []
-    groups = [each.strip() for each in (config.get(f"{_TOPIC_CREATION}groups") or "").split(",") if each.strip()]
+    groups = [group.strip() for group in (config.get(f"{_TOPIC_CREATION}groups") or "").split(",") if group.strip()]
     keys: list[ConfigKey] = []
     for group in list(dict.fromkeys(["default", *groups]))[: ALIASES_MAX + 1]:  # More are refused as a whole.
         is_default = group == "default"
@@ -71,8 +71,8 @@ class _TopicCreation:
 
     def ensure_valid(self, name: str, value: object) -> None:
         if isinstance(value, list):
-            for each in value:
-                JavaRegex().ensure_valid(name, each)
+            for pattern in value:
+                JavaRegex().ensure_valid(name, pattern)
         elif isinstance(value, int) and (value == 0 or value < -1):
             what = "Number of partitions" if self.setting == "partitions" else "Replication factor"
             raise ConfigException(name, value, f"{what} must be positive, or -1 to use the broker's default")

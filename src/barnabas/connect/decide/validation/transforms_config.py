@@ -1,4 +1,4 @@
-"""The settings of Kafka's transforms and predicates. What they do to a DataFrame is in ``connect_spark.transforms``.
+"""The settings of Kafka's transforms and predicates. ``connect_spark.transforms`` applies them to DataFrames.
 
 Names, types, defaults and importances are Kafka's. Where a transform works on keys or on values, Kafka has two classes
 with the same settings, ``$Key`` and ``$Value``.

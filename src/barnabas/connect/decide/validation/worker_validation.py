@@ -13,7 +13,7 @@ __all__ = ["validation_of"]
 
 
 def validation_of(config: WorkerConfig, registry: PluginRegistry) -> ConnectorValidation:
-    """Raises InvalidWorkerConfig for converters that are not there, or not in the version asked for."""
+    """Raises InvalidWorkerConfig for converters that are not installed, or not in the requested version."""
     problems: list[WorkerProblem] = []
     for name, type_ in (
         ("key.converter", PluginType.CONVERTER),

@@ -1,8 +1,8 @@
-"""The three topics of a group of workers: made when they are missing, looked at when they are there.
+"""The three topics of a group of workers: created if they are missing, otherwise checked.
 
-What is written to them must be kept for ever, but only the last record of each key: so they are compacted, and nothing
-else. A topic that would also delete by age or size is refused, as is a config topic of several partitions, in which
-records would have no order. Who may not create topics, or not look at their settings, can still use them.
+They must keep the last record of each key for ever, so compaction must be their only cleanup policy. A topic that also
+deletes by age or size is refused, as is a config topic of several partitions, whose records would have no order. A
+worker without the rights to create topics or read their settings can still use them.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _number(settings: Mapping[str, object], name: str) -> int:
 
 
 async def ensure_internal_topic(admin: AdminClient, topic: InternalTopic, *, timeout_s: float) -> None:
-    """Create the topic, or look at the one that is there. Raises UnusableTopic, ClientError, TimeoutError."""
+    """Create the topic, or check the existing one. Raises UnusableTopic, ClientError, TimeoutError."""
     async with asyncio.timeout(timeout_s):
         if not await _create(admin, topic):
             await _verify_policy(admin, topic)
@@ -169,10 +169,10 @@ async def _verify_policy(admin: AdminClient, topic: InternalTopic) -> None:
     resource = ConfigResource.topic(topic.name)
     try:
         found = (await admin.describe_configs([resource], keys=[_POLICY]))[resource]
-        policies = {each.strip() for each in (found.get(_POLICY) or "").split(",")}
+        policies = {policy.strip() for policy in (found.get(_POLICY) or "").split(",")}
     except (AdminError, UnsupportedVersion) as error:
         if isinstance(error, AdminError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            return  # Not there and not to be created: whoever reads it will say so.
+            return  # It is missing and can't be created; its reader reports this.
         log.info("whether topic %s is compacted can't be seen: %s", topic.name, error)
         return
     if policies != {_COMPACT}:

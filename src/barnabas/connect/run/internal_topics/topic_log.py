@@ -1,8 +1,8 @@
-"""A compacted topic as a log that several workers share: written by any of them, and read by all to know what holds.
+"""A compacted topic as a log that several workers share: each may write, and all read it for the current state.
 
-``start`` makes sure of the topic and reads it to its end; from then on every record is told as it comes. A worker that
-wants to know that it is up to date, or that what it wrote is in force, calls ``read_to_end``. Reading, writing and
-asking for ends go over connections of their own, because a broker answers those of one in turn.
+``start`` creates or checks the topic and reads it to its end; after that every record is reported as it arrives. A
+worker calls ``read_to_end`` to be up to date, or to confirm its own write. Reads, writes and end-offset requests have
+separate connections, because a broker answers the requests of one connection in turn.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class TopicLog:
         return await self._writer.write(records, timeout_s=timeout_s)
 
     async def read_to_end(self, *, timeout_s: float = 30) -> None:
-        """Return when everything was told that was in the topic when this was called. Raises ReadFailed."""
+        """Return when all records in the topic at the time of the call were reported. Raises ReadFailed."""
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout_s
         ends = await self._offsets(self.partitions, OffsetSpec.latest(), timeout_s)
@@ -141,7 +141,7 @@ class TopicLog:
         wanted = {TopicPartition(self.topic.name, partition): which for partition in partitions}
         try:
             found = await self._admin.list_offsets(wanted, isolation_level=self._isolation, timeout_s=timeout_s)
-            return {partition.partition: each.offset for partition, each in found.raise_for_errors().items()}
+            return {partition.partition: listed.offset for partition, listed in found.raise_for_errors().items()}
         except (AdminError, ClientError, ExceptionGroup) as error:
             raise ReadFailed(f"where topic {self.topic.name} ends can't be found out: {error}") from error
 
@@ -161,7 +161,9 @@ class TopicLog:
     def _behind(self, ends: Mapping[int, int], timeout_s: float) -> str:
         positions = self._consumer.positions
         behind = ", ".join(
-            f"partition {each} at {positions[each]} of {end}" for each, end in ends.items() if positions[each] < end
+            f"partition {partition} at {positions[partition]} of {end}"
+            for partition, end in ends.items()
+            if positions[partition] < end
         )
         why = f": {self._consumer.failure}" if self._consumer.failure is not None else ""
         return f"topic {self.topic.name} was not read to its end in {timeout_s:g} s ({behind}){why}"

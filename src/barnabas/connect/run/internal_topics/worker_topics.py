@@ -66,7 +66,7 @@ class SourceOffsets:
         await self._worker.started()
 
     async def prepare(self, connector: str, config: Mapping[str, str | None]) -> None:
-        """Before a task of it starts, or its positions are asked for. Raises as ``TopicLog.start``."""
+        """Called before a task of it starts, or its positions are requested. Raises as ``TopicLog.start``."""
         name = (config.get("offsets.storage.topic") or "").strip()
         if not name or name == self._worker.log.topic.name:
             self._topics.pop(connector, None)
@@ -96,7 +96,7 @@ class SourceOffsets:
         """Done when they are safe and this worker has read them back. Raises ConnectError."""
         worker_first = self._topics_of(connector)
         try:
-            for topic in worker_first[:-1]:  # What is forgotten is forgotten there, too, and first.
+            for topic in worker_first[:-1]:  # Deletions apply there, too, and first.
                 forgotten = [(partition, offset) for partition, offset in offsets if offset is None]
                 await topic.write(topic.state.records_to_write(connector, forgotten))
             await worker_first[-1].write(worker_first[-1].state.records_to_write(connector, offsets))
