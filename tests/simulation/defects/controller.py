@@ -49,8 +49,8 @@ def _() -> None:
 @defect("committed-runs-ahead", "the committed image is the newest one, committed or not")
 def _() -> None:
     def make(original: Any) -> Any:
-        def handle(self: Any, batches: Any) -> None:
-            original(self, batches)
+        def handle(self: Any, batches: Any, first_unwritten: int) -> None:
+            original(self, batches, first_unwritten)
             if self._ahead:
                 self.committed = self._ahead[-1].image.with_provenance(self.committed.provenance)
 
