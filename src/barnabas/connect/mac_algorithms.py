@@ -128,8 +128,8 @@ def _chacha20(bits: int) -> int:
 MACS = {name: Mac(name, digest) for name, digest in _DIGESTS.items()}
 
 KEY_GENERATORS = {
-    each.name: each
-    for each in (
+    algorithm.name: algorithm
+    for algorithm in (
         KeyGenerator("AES", 16, _one_of({128: 16, 192: 24, 256: 32})),
         KeyGenerator("ARCFOUR", 16, _between("ARCFOUR", 40, 1024)),
         KeyGenerator("Blowfish", 16, _blowfish),
@@ -153,8 +153,8 @@ KEY_GENERATORS = {
 }
 
 _ALIASES = {"rc4": "ARCFOUR", "tripledes": "DESede"}
-_MACS_BY_LOWER = {name.lower(): each for name, each in MACS.items()}
-_GENERATORS_BY_LOWER = {name.lower(): each for name, each in KEY_GENERATORS.items()} | {
+_MACS_BY_LOWER = {name.lower(): algorithm for name, algorithm in MACS.items()}
+_GENERATORS_BY_LOWER = {name.lower(): generator for name, generator in KEY_GENERATORS.items()} | {
     alias: KEY_GENERATORS[name] for alias, name in _ALIASES.items()
 }
 

@@ -55,6 +55,6 @@ def exposure_warnings(settings: RestSettings) -> Sequence[str]:
     ways = settings.authentication.ways
     if plain and ways & {"basic", "jwt"}:
         found.append(f"passwords and tokens are sent unencrypted to {', '.join(plain)}; use https listeners")
-    if not ways and any(not each.is_loopback for each in settings.all_listeners):
+    if not ways and any(not listener.is_loopback for listener in settings.all_listeners):
         found.append("barnabas.connect.insecure=true: every client that can connect may do everything")
     return found

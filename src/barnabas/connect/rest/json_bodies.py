@@ -71,7 +71,7 @@ def read_task_configs(body: bytes) -> list[ConfigMap]:
     found = _decode(body, list[dict[str, msgspec.Raw]] | None, "a list of task configurations")
     if found is None:
         raise MalformedBody("The body is null; expected a list of task configurations")
-    return [_texts(each) for each in found]
+    return [_texts(config) for config in found]
 
 
 def read_offsets(body: bytes) -> list[ConnectorOffset]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 from struct import Struct
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
+from barnabas.common.errors import InvariantViolated
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import SingleRecord
 from barnabas.coordinator.group.group_state import GroupType
@@ -19,6 +20,7 @@ from barnabas.protocol.errors import BufferUnderflow
 from barnabas.protocol.record_serde import CoordinatorKind, decode_coordinator_record, encode_versioned
 from barnabas.protocol.records.group_metadata_key import GroupMetadataKey
 from barnabas.protocol.records.group_metadata_value import GroupMetadataValue
+from barnabas.protocol.records.legacy_offset_commit_key import LegacyOffsetCommitKey
 from barnabas.protocol.records.legacy_offset_commit_value import LegacyOffsetCommitValue
 from barnabas.protocol.records.offset_commit_key import OffsetCommitKey
 from barnabas.protocol.records.offset_commit_value import OffsetCommitValue
@@ -231,9 +233,12 @@ def decode_record(key: bytes, value: bytes | None) -> AnyGroupRecord:
         return UnknownRecord(record_type)
     parsed_key, parsed_value, _ = decode_coordinator_record(CoordinatorKind.GROUP, key, value)
     if isinstance(parsed_key, GroupMetadataKey):
-        return GroupMetadataRecord(parsed_key.group, cast(GroupMetadataValue | None, parsed_value))
-    offset_key = cast(OffsetCommitKey, parsed_key)
-    return OffsetCommitRecord(offset_key.group, offset_key.topic, offset_key.partition, _offset_value(parsed_value))
+        if not isinstance(parsed_value, GroupMetadataValue | None):
+            raise InvariantViolated(f"the key of a group has a {type(parsed_value).__name__}")
+        return GroupMetadataRecord(parsed_key.group, parsed_value)
+    if not isinstance(parsed_key, OffsetCommitKey | LegacyOffsetCommitKey):
+        raise InvariantViolated(f"a record of type {record_type} has the key {type(parsed_key).__name__}")
+    return OffsetCommitRecord(parsed_key.group, parsed_key.topic, parsed_key.partition, _offset_value(parsed_value))
 
 
 def _decode_plain_offset(key: bytes, value: bytes) -> OffsetCommitRecord | None:

@@ -49,7 +49,7 @@ def protocols_by_listener(settings: Settings) -> dict[str, str]:
     return listener_protocols(
         parse_protocol_map(settings.text("listener.security.protocol.map")),
         controller_listener_names(settings),
-        [each.listener for each in endpoints(settings, "listeners")],
+        [endpoint.listener for endpoint in endpoints(settings, "listeners")],
         given="listener.security.protocol.map" in settings,
     )
 
@@ -69,7 +69,7 @@ def bootstrap_servers(settings: Settings, controllers: list[Endpoint]) -> list[Q
     """Whom to ask for the leader: those that were named, else the voters, else this node."""
     named = settings.texts("controller.quorum.bootstrap.servers") or settings.texts("controller.quorum.voters")
     servers = [parse_voter(text)._replace(id=-1) for text in named]
-    return servers or [QuorumVoter(-1, each.host, each.port) for each in controllers]
+    return servers or [QuorumVoter(-1, controller.host, controller.port) for controller in controllers]
 
 
 def log_directories(settings: Settings) -> list[str]:

@@ -259,8 +259,8 @@ class DynamicSettings:
             given[name] = Given(self.in_force.static[name], _KEPT)
 
     def _is_dynamic(self, problem: Problem, given: Mapping[str, Given]) -> bool:
-        each = given.get(problem.name)
-        return each is not None and each.where not in (_OF_FILE, _KEPT)
+        value = given.get(problem.name)
+        return value is not None and value.where not in (_OF_FILE, _KEPT)
 
     def _usable(self, cluster: Mapping[str, str], own: Mapping[str, str], *, says: bool = False) -> dict[str, Given]:
         """The file with what may stand over it. ``says``: what may not is written to the log."""

@@ -38,11 +38,15 @@ def derive_listeners(config: NodeConfig, settings: Settings) -> None:
 
     bound = [secured(endpoint) for endpoint in endpoints(settings, "listeners")]
     advertised = [secured(endpoint) for endpoint in advertised_endpoints(settings)]
-    config.broker_listeners = [each for each in bound if each.listener not in controller_names]
-    config.controller_listeners = [each for each in bound if each.listener in controller_names]
-    config.advertised_broker_listeners = [each for each in advertised if each.listener not in controller_names]
-    by_name = {each.listener: each for each in advertised}
-    config.advertised_controller_listeners = [by_name.get(each.listener, each) for each in config.controller_listeners]
+    config.broker_listeners = [endpoint for endpoint in bound if endpoint.listener not in controller_names]
+    config.controller_listeners = [endpoint for endpoint in bound if endpoint.listener in controller_names]
+    config.advertised_broker_listeners = [
+        endpoint for endpoint in advertised if endpoint.listener not in controller_names
+    ]
+    by_name = {endpoint.listener: endpoint for endpoint in advertised}
+    config.advertised_controller_listeners = [
+        by_name.get(endpoint.listener, endpoint) for endpoint in config.controller_listeners
+    ]
     config.first_controller_listener = controller_names[0]
     config.controller_security_protocol = protocols[controller_names[0]]
     config.inter_broker_listener_name = inter_broker_listener(settings)
@@ -57,8 +61,8 @@ def _listeners_are_well_formed(settings: Settings) -> Iterator[Problem]:
 @rule("listeners")
 def _listeners_differ(settings: Settings) -> Iterator[Problem]:
     bound = endpoints(settings, "listeners")
-    names = [each.listener for each in bound]
-    ports = [each.port for each in bound if each.port]
+    names = [endpoint.listener for endpoint in bound]
+    ports = [endpoint.port for endpoint in bound if endpoint.port]
     if len(set(names)) < len(names):
         yield settings.problem("listeners", "each listener must have a different name")
     elif len(set(ports)) < len(ports):
@@ -68,7 +72,7 @@ def _listeners_differ(settings: Settings) -> Iterator[Problem]:
 @rule("process.roles", "controller.listener.names", "listeners")
 def _controller_listeners_are_listeners(settings: Settings) -> Iterator[Problem]:
     names = controller_listener_names(settings)
-    bound = [each.listener for each in endpoints(settings, "listeners")]
+    bound = [endpoint.listener for endpoint in endpoints(settings, "listeners")]
     if not names:
         yield settings.problem(
             "controller.listener.names", "is required and has no default",
@@ -109,7 +113,7 @@ def _protocol_map_is_well_formed(settings: Settings) -> Iterator[Problem]:
 @rule("listener.security.protocol.map", "listeners", "controller.listener.names")
 def _listeners_have_a_protocol(settings: Settings) -> Iterator[Problem]:
     protocols = protocols_by_listener(settings)
-    bound = [each.listener for each in endpoints(settings, "listeners")]
+    bound = [endpoint.listener for endpoint in endpoints(settings, "listeners")]
     for setting, names in (("listeners", bound), ("controller.listener.names", controller_listener_names(settings))):
         for name in names:
             if name not in protocols and (setting == "listeners" or name not in bound):
@@ -132,7 +136,7 @@ def _sasl_listeners_have_logins(settings: Settings) -> Iterator[Problem]:
 
 @rule("listener.security.protocol.map", "listeners", "controller.listener.names")
 def _forms_for_a_listener_name_one(settings: Settings) -> Iterator[Problem]:
-    names = {each.listener.lower() for each in endpoints(settings, "listeners")}
+    names = {endpoint.listener.lower() for endpoint in endpoints(settings, "listeners")}
     names.update(name.lower() for name in (*controller_listener_names(settings), *protocols_by_listener(settings)))
     for name in sorted(settings.given):
         if listener_base_name(name) is None:
@@ -177,8 +181,8 @@ def _advertised_are_well_formed(settings: Settings) -> Iterator[Problem]:
 def _advertised_can_be_reached(settings: Settings) -> Iterator[Problem]:
     name = "advertised.listeners" if "advertised.listeners" in settings else "listeners"
     advertised = advertised_endpoints(settings)
-    bound = [each.listener for each in endpoints(settings, "listeners")]
-    names = [each.listener for each in advertised]
+    bound = [endpoint.listener for endpoint in endpoints(settings, "listeners")]
+    names = [endpoint.listener for endpoint in advertised]
     controller_names = controller_listener_names(settings)
     unseen = () if is_in_a_quorum(settings) else controller_names
     if len(set(names)) < len(names):
@@ -208,7 +212,9 @@ def _brokers_have_a_listener(settings: Settings) -> Iterator[Problem]:
             "security.inter.broker.protocol", "only one of it and inter.broker.listener.name may be set", "remove it"
         )
     controller_names = controller_listener_names(settings)
-    names = [each.listener for each in advertised_endpoints(settings) if each.listener not in controller_names]
+    names = [
+        endpoint.listener for endpoint in advertised_endpoints(settings) if endpoint.listener not in controller_names
+    ]
     if "inter.broker.listener.name" in settings and not settings.text("inter.broker.listener.name"):
         yield settings.problem(
             "inter.broker.listener.name", "must not be empty", f"set it to one of {', '.join(names)}"

@@ -160,10 +160,10 @@ def node_config_of(
     given = _without_aliases(given, notes, found)
     values: dict[str, ConfigValue] = {}
     bad = {problem.name for problem in found}
-    for name, each in given.items():
+    for name, text in given.items():
         if name in bad or (name.startswith(_OF_A_PROVIDER) and "config.providers" in given):
             continue
-        problem = _check_one(name, each, values, notes)
+        problem = _check_one(name, text, values, notes)
         if problem is not None:
             found.append(problem)
             bad.add(name)
@@ -172,7 +172,7 @@ def node_config_of(
         raise InvalidSettings(found)
     config = NodeConfig()
     config.source = source
-    config.static = {name: each.text for name, each in given.items()}
+    config.static = {name: found.text for name, found in given.items()}
     config.values = values
     config.config_providers = providers
     config.warnings = notes
@@ -189,19 +189,19 @@ def _resolve_references(
         return None
     from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, has_reference
 
-    providers = ConfigProviders({name: each.text for name, each in given.items()})
+    providers = ConfigProviders({name: found.text for name, found in given.items()})
     problems += [Problem(name, given.get(name), what) for name, what in providers.problems.items()]
-    for name, each in given.items():
-        if name.startswith("config.providers") or not has_reference(each.text):
+    for name, text in given.items():
+        if name.startswith("config.providers") or not has_reference(text.text):
             continue
         warnings += [
             f"{name} refers to a provider {provider!r} that config.providers does not name, and is taken as it is"
-            for provider in providers.unnamed(each.text)
+            for provider in providers.unnamed(text.text)
         ]
         try:
-            given[name] = Given(providers.resolve(each.text), each.where)
+            given[name] = Given(providers.resolve(text.text), text.where)
         except UnresolvedReference as error:
-            problems.append(Problem(name, each, str(error), "put it there, or write the value itself"))
+            problems.append(Problem(name, text, str(error), "put it there, or write the value itself"))
     return providers
 
 
@@ -211,11 +211,11 @@ def _without_aliases(given: Mapping[str, Given], notes: list[str], found: list[P
     for alias, name in _ALIASES.items():
         if alias not in given:
             continue
-        each = renamed.pop(alias)
+        value = renamed.pop(alias)
         if name in given:
-            found.append(Problem(alias, each, f"{name} is set too", "keep that one"))
+            found.append(Problem(alias, value, f"{name} is set too", "keep that one"))
         else:
-            renamed[name] = each
+            renamed[name] = value
             notes.append(f"{alias} is taken for {name}, which is its name")
     return renamed
 

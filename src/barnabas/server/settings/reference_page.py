@@ -99,7 +99,7 @@ def describe_setting(name: str) -> list[tuple[str, str]] | None:
 def all_names() -> list[str]:
     """Every name that ``describe_setting`` knows."""
     definitions = (BROKER_CONFIG_DEF, TOPIC_CONFIG_DEF, GROUP_CONFIG_DEF, CLIENT_METRICS_CONFIG_DEF)
-    return sorted({name for each in definitions for name in each})
+    return sorted({name for definition in definitions for name in definition})
 
 
 def _described(kind: str, key: Setting, doc: str | None) -> list[tuple[str, str]]:

@@ -84,7 +84,7 @@ class SaslSettings:
 
     def texts(self, name: str, mechanism: str | None = None) -> list[str]:
         value = self.value(name, mechanism)
-        return [str(each) for each in value] if isinstance(value, list) else []
+        return [str(element) for element in value] if isinstance(value, list) else []
 
     @property
     def mechanisms(self) -> list[str]:
@@ -178,8 +178,8 @@ def sasl_listener(given: GivenSettings, listener: str, *, credentials: Credentia
     closers: list[Callable[[], None]] = []
 
     def close() -> None:
-        for each in closers:
-            each()
+        for close in closers:
+            close()
 
     return SaslListener(
         name=listener,

@@ -99,6 +99,6 @@ def removed_setting(name: str) -> str | None:
 
 def _fits(name: str, names: str) -> bool:
     return any(
-        name.startswith(each[:-1]) if each[-1] == "*" else name.endswith(each[1:]) if each[0] == "*" else name == each
-        for each in names.split()
+        name.startswith(form[:-1]) if form[-1] == "*" else name.endswith(form[1:]) if form[0] == "*" else name == form
+        for form in names.split()
     )

@@ -133,7 +133,7 @@ def _custom_builder(config: GivenSettings, listener: str, class_name: str) -> Pr
     try:
         builder: Any = builder_class()
         if hasattr(builder, "configure"):
-            builder.configure({each: listener_value(config, listener, each) for each in _SHOWN_TO_BUILDERS})
+            builder.configure({name: listener_value(config, listener, name) for name in _SHOWN_TO_BUILDERS})
     except Exception as error:
         raise TlsProblem(name, f"{class_name} can't be made: {type(error).__name__}: {error}", "") from error
     made: PrincipalBuilder = builder
