@@ -21,6 +21,13 @@ OPTIONAL = frozenset(
 )
 """Libraries of the extras in ``pyproject.toml``: a user may not have them."""
 
+NEEDED_RARELY = {
+    "rich": "bars appear on a terminal only",
+    "barnabas.security.sasl.scram": "only a change of passwords salts one",
+    "barnabas.security.scram_credentials": "only a change of passwords salts one",
+}
+"""What most runs of a command don't need, and costs them a tenth of their time."""
+
 
 @cache
 def loaded_by_a_node() -> frozenset[str]:
@@ -78,11 +85,20 @@ def spares_a_help_text(statement: Import) -> bool:
     return any(statement.importer in loaded and statement.target not in loaded for loaded in commands)
 
 
+def spares_a_command(statement: Import) -> bool:
+    is_of_a_command = statement.importer.startswith(("barnabas.cli.", "barnabas.clients.admin."))
+    return is_of_a_command and any(
+        statement.target == rare or statement.target.startswith(f"{rare}.") for rare in NEEDED_RARELY
+    )
+
+
 def has_a_reason(statement: Import) -> bool:
     if is_optional(statement):
         return True
     is_loaded_anyway = statement.target in loaded_with(statement.importer)
-    return not is_loaded_anyway and (spares_the_node(statement) or spares_a_help_text(statement))
+    return not is_loaded_anyway and (
+        spares_the_node(statement) or spares_a_help_text(statement) or spares_a_command(statement)
+    )
 
 
 def test_an_import_inside_a_function_has_a_reason() -> None:
@@ -107,7 +123,9 @@ def test_the_modules_on_the_way_to_ready_are_those_that_a_node_loads() -> None:
         ("barnabas.spark.spark_session", "pyspark.sql", True),
         ("barnabas.clients.admin.topics", "barnabas.broker.broker", False),
         ("barnabas.server.node", "rich.table", True),
+        ("barnabas.cli.bench.progress", "rich.progress", True),
+        ("barnabas.cli.bench.progress", "asyncio", False),
     ],
 )
-def test_the_three_reasons(importer: str, target: str, has_one: bool) -> None:
+def test_the_four_reasons(importer: str, target: str, has_one: bool) -> None:
     assert has_a_reason(Import(importer, 1, target, "", "run")) is has_one

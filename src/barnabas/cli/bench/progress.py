@@ -8,10 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bars
-
 from barnabas.cli.bench.measurements import megabytes, number
 
 __all__ = ["Progress", "live"]
@@ -37,6 +33,10 @@ async def live(
     if not sys.stderr.isatty():
         yield
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Bars(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bars:
         task = bars.add_task(what, total=total)

@@ -22,8 +22,6 @@ from barnabas.protocol.messages.alter_user_scram_credentials import (
     ScramCredentialUpsertion,
 )
 from barnabas.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
-from barnabas.security.sasl.scram import RANDOM_BYTES, random_text
-from barnabas.security.scram_credentials import salted_password_of
 
 __all__ = ["ScramCredentialInfo", "ScramDeletion", "ScramUpsertion", "UserOperations"]
 
@@ -161,6 +159,9 @@ def _refuse_bad_alteration(change: ScramUpsertion | ScramDeletion) -> None:
 
 
 def _salted(upsertion: ScramUpsertion) -> ScramCredentialUpsertion:
+    from barnabas.security.sasl.scram import RANDOM_BYTES, random_text
+    from barnabas.security.scram_credentials import salted_password_of
+
     salt = random_text(secrets.token_bytes(RANDOM_BYTES)).encode() if upsertion.salt is None else upsertion.salt
     return ScramCredentialUpsertion(
         name=upsertion.user,
