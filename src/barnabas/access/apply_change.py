@@ -23,12 +23,12 @@ from barnabas.access.plan import (
 from barnabas.common.acl import AclBinding
 from barnabas.common.scram_mechanism import SCRAM_ITERATIONS_MIN
 
-__all__ = ["applied"]
+__all__ = ["apply_change"]
 
 V = TypeVar("V")
 
 
-def applied(state: ClusterState, kind: StepKind, change: Change) -> ClusterState:
+def apply_change(state: ClusterState, kind: StepKind, change: Change) -> ClusterState:
     if isinstance(change, AclBinding):
         with_rule, without = state.acls | {change}, state.acls - {change}
         return replace(state, acls=with_rule if kind is StepKind.CREATE_ACLS else without)

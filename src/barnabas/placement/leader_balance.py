@@ -11,7 +11,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.placement.cluster_model import Placement
+from barnabas.placement.cluster_model import ClusterModel
 
 __all__ = ["balance_leaders"]
 
@@ -19,7 +19,7 @@ May = Callable[[TopicPartition, int, int], bool]
 Chain = list[tuple[TopicPartition, int, int]]
 
 
-def balance_leaders(placement: Placement, partitions: Sequence[TopicPartition]) -> None:
+def balance_leaders(placement: ClusterModel, partitions: Sequence[TopicPartition]) -> None:
     """Only ``partitions`` get other preferred leaders, and all count."""
     total: Counter[int] = Counter()
     by_topic: dict[str, Counter[int]] = defaultdict(Counter)
@@ -44,7 +44,7 @@ class _Leaders:
 
     def __init__(
         self,
-        placement: Placement,
+        placement: ClusterModel,
         partitions: Iterable[TopicPartition],
         counted: Counter[int],
         total: Counter[int],
