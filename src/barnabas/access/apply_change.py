@@ -1,6 +1,6 @@
-"""What a cluster is like after a change: the same words as a step, without a cluster.
+"""The state of a cluster after a change, computed without a cluster.
 
-It answers "where would this lead" for a plan, and says in one place what each step means.
+It predicts the result of a plan, and defines in one place the effect of each step.
 """
 
 from __future__ import annotations

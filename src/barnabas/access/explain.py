@@ -19,7 +19,7 @@ __all__ = ["Explanation", "Reason", "explain", "rule_text"]
 
 
 class Reason(Enum):
-    """What decided. The values are part of the JSON form."""
+    """The reason of a decision. The values are part of the JSON form."""
 
     SUPER_USER = "super-user"
     DENY_RULE = "deny-rule"

@@ -1,7 +1,7 @@
-"""The answers as JSON. Documented in docs/tutorials/access.md and kept stable: fields are added, never renamed.
+"""The results as JSON. Documented in docs/tutorials/access.md and kept stable: fields are added, never renamed.
 
 Enumerations have Kafka's names (``TOPIC``, ``DESCRIBE_CONFIGS``, ``LITERAL``, ``DENY``); ``*`` as a principal or a
-host stands for everybody, or every host, that is not named elsewhere in the same answer.
+host means every principal, or host, that the same result does not name elsewhere.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ class ClusterModel:
                 right += 1
 
     def moves(self) -> list[ReplicaMove]:
-        """What has changed, in the order in which it first did; what needs no copying comes last."""
+        """The changed partitions, in the order of their first change. Moves without copying come last."""
         made = []
         for partition in self._changed:
             before, after = self.state.replicas[partition], tuple(self.replicas[partition])

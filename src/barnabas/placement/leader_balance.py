@@ -40,7 +40,7 @@ def balance_leaders(placement: ClusterModel, partitions: Sequence[TopicPartition
 
 
 class _Leaders:
-    """``counted`` is what is to become equal: one of ``by_topic``, or ``total``."""
+    """``counted`` has the counts to equalise: one of ``by_topic``, or ``total``."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class _Leaders:
 
 
 def _back(steps: dict[int, tuple[TopicPartition, int] | None], last: int) -> Chain:
-    """From the last broker, so that nobody has two too many in between."""
+    """Starts at the last broker, so that no broker has two leaders too many in between."""
     chain: Chain = []
     while (step := steps[last]) is not None:
         partition, old = step

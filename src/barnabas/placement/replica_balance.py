@@ -1,18 +1,18 @@
-"""What is to be moved so that brokers have equally much to do, or so that some of them have nothing left.
+"""The moves that balance the load of brokers, or that empty some of them.
 
-``rebalance`` goes by these rules, the first ones being stronger, and moves nothing that they don't ask for:
+``rebalance`` follows these rules, the strongest first, and moves only what they require:
 
-1. each partition keeps its number of replicas, on brokers that are alive, and on as many racks as it can;
-2. each topic equally on all brokers, then all topics together: counts differ by one at most;
-3. the bytes of a broker are near the mean (by a tenth of it), if that can be had without breaking 2, and without
-   copying more than four bytes for each byte of difference that goes away;
-4. preferred leaders equally on all brokers, by topic and together. That copies nothing.
+1. each partition keeps its number of replicas, on brokers that are alive, and on as many racks as possible;
+2. each topic is spread equally over all brokers, then all topics together: counts differ by one at most;
+3. the bytes of each broker are within a tenth of the mean, if rule 2 permits it, and if each byte of difference removed
+   costs at most four copied bytes;
+4. preferred leaders are spread equally over all brokers, by topic and together. That copies nothing.
 
-``drain`` replaces what is on the brokers that are to be empty, and nothing else, with the same aims.
+``drain`` replaces the replicas on the brokers to be emptied, and no others, by the same rules.
 
-The third and fourth are aims, not promises. The same question has the same answer. Moves come in the order in which
-they were chosen, and each was chosen by where replicas are then: planning again after some of them were made goes on
-from there. What counts ask for is exactly the rest of them; for bytes it may be another few.
+Rules 3 and 4 are goals, not guarantees. The same input has the same result. Moves are in the order of choice, and each
+choice starts from the placement after the previous moves: a new plan after some of them continues from there. For
+counts it has exactly the remaining moves; for bytes it may have a few others.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _balance_bytes(placement: ClusterModel) -> None:
 def _best_exchange(
     placement: ClusterModel, full: int, empty: int
 ) -> tuple[TopicPartition | None, TopicPartition | None]:
-    """What goes from the full broker to the empty one, and what comes back; nothing if no exchange is worth it."""
+    """The replica to move from the full broker to the empty one, and the one to return; None if no exchange pays."""
     excess = (placement.bytes[full] - placement.bytes[empty]) // 2
     best: tuple[float, TopicPartition, TopicPartition | None] | None = None
 
