@@ -16,7 +16,7 @@ import pytest
 from barnabas.access.acl_text import parse_principal, parse_resource
 from barnabas.access.explain import explain
 from barnabas.access.explanation_json import explanation_json, holders_json, holdings_json
-from barnabas.access.listing import of, who
+from barnabas.access.listing import access_of_principal, principals_with_access
 from barnabas.access.rule_set import Policy, Rule
 from barnabas.cli.access.command import main
 from barnabas.clients.client_config import client_config
@@ -317,13 +317,13 @@ def test_a_cluster_and_its_files_give_the_answers_of_the_rules(
     ]
     files = ["--directory", str(cluster.folder / "data"), "--super-users", "User:admin;User:ANONYMOUS"]
     for topic in (*TOPICS, "*"):
-        expected = holders_json(who(policy, parse_resource(f"Topic:{topic}")))
+        expected = holders_json(principals_with_access(policy, parse_resource(f"Topic:{topic}")))
         assert answered(capsys, "who", f"Topic:{topic}", *live) == expected
         found = answered(capsys, "who", f"Topic:{topic}", *files)
         assert without_ids(found) == expected
         assert all(rule["id"] for grant in found["grants"] for rule in grant["rules"])
     for user in USERS:
-        expected = holdings_json(of(policy, parse_principal(f"User:{user}")))
+        expected = holdings_json(access_of_principal(policy, parse_principal(f"User:{user}")))
         assert answered(capsys, "of", f"User:{user}", *live) == expected
         assert without_ids(answered(capsys, "of", f"User:{user}", *files)) == expected
 
@@ -370,7 +370,7 @@ def test_a_controller_can_be_asked_as_well(cluster: Cluster, capsys: pytest.Capt
     config.write_text(f"bootstrap.controllers=127.0.0.1:{cluster.ports['CONTROLLER']}\n")
     answer = answered(capsys, "who", "Topic:payments", "--command-config", str(config), "--super-users", "")
     policy = Policy([Rule(binding) for binding in RULES])
-    assert answer == holders_json(who(policy, parse_resource("Topic:payments")))
+    assert answer == holders_json(principals_with_access(policy, parse_resource("Topic:payments")))
 
 
 @pytest.mark.parametrize("kind", ["real_kafka", "barnabas_node"])

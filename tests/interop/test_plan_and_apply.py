@@ -204,16 +204,16 @@ def test_export_change_plan_apply_and_nothing_is_left(
 
 def test_an_interruption_at_every_step_is_taken_up(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each run is broken off when the cluster has made one more step and before it says so."""
-    perform = desired_state_cluster.perform
+    apply_step = desired_state_cluster.apply_step
     made: list[Step] = []
 
-    async def perform_and_die(admin: Any, step: Step, passwords: Any, **more: Any) -> Any:
-        await perform(admin, step, passwords)
+    async def apply_and_die(admin: Any, step: Step, passwords: Any, **more: Any) -> Any:
+        await apply_step(admin, step, passwords)
         made.append(step)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(desired_state_cluster, "perform", perform_and_die)
+        patch.setattr(desired_state_cluster, "apply_step", apply_and_die)
         for _ in range(MOST_RUNS):
             count = len(made)
             try:

@@ -1,1 +1,1 @@
-"""Explain who may do what, and why. Pure functions over a set of ACLs from any source."""
+"""Explains which access principals have, and why. Pure functions over a set of ACLs from any source."""

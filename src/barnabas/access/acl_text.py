@@ -17,15 +17,15 @@ from barnabas.security.principal import Principal
 
 __all__ = [
     "Resource",
-    "operation_word",
+    "operation_name",
     "parse_host",
     "parse_operation",
     "parse_principal",
     "parse_resource",
     "parse_super_users",
     "pattern_text",
-    "permission_word",
-    "type_word",
+    "permission_name",
+    "resource_type_name",
 ]
 
 
@@ -36,7 +36,7 @@ class Resource(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"{type_word(self.type)}:{self.name}"
+        return f"{resource_type_name(self.type)}:{self.name}"
 
 
 def parse_resource(text: str) -> Resource:
@@ -46,14 +46,14 @@ def parse_resource(text: str) -> Resource:
     if resource_type is None:
         raise ValueError(
             f"{text!r}: {word!r} is not a resource type{_nearest(word, _TYPES)}; "
-            f"valid are {', '.join(map(type_word, _TYPES.values()))}"
+            f"valid are {', '.join(map(resource_type_name, _TYPES.values()))}"
         )
     if resource_type is ResourceType.CLUSTER:
         if name not in ("", CLUSTER_NAME):
             raise ValueError(f"{text!r}: the only Cluster resource is Cluster:{CLUSTER_NAME}, or Cluster for short")
         return Resource(resource_type, CLUSTER_NAME)
     if not name:
-        raise ValueError(f"{text!r} has no resource name; write {type_word(resource_type)}:<name>")
+        raise ValueError(f"{text!r} has no resource name; write {resource_type_name(resource_type)}:<name>")
     return Resource(resource_type, name)
 
 
@@ -64,7 +64,7 @@ def parse_operation(text: str) -> AclOperation:
         hint = " (ask for one operation; access who shows all)" if _plain(text) in ("all", "any") else ""
         raise ValueError(
             f"{text!r} is not an operation{hint or _nearest(text, _OPERATIONS)}; "
-            f"valid are {', '.join(map(operation_word, _OPERATIONS.values()))}"
+            f"valid are {', '.join(map(operation_name, _OPERATIONS.values()))}"
         )
     return operation
 
@@ -95,23 +95,23 @@ def parse_host(text: str) -> str:
 
 
 @cache
-def type_word(code: int) -> str:
+def resource_type_name(code: int) -> str:
     return _camel(ResourceType(code).name) if code in ResourceType._value2member_map_ else f"Type{code}"
 
 
 @cache
-def operation_word(code: int) -> str:
+def operation_name(code: int) -> str:
     return _camel(AclOperation(code).name) if code in AclOperation._value2member_map_ else f"Operation{code}"
 
 
 @cache
-def permission_word(code: int) -> str:
+def permission_name(code: int) -> str:
     return AclPermissionType(code).name if code in AclPermissionType._value2member_map_ else f"PERMISSION{code}"
 
 
 def pattern_text(resource_type: int, name: str, pattern_type: int) -> str:
     """Format a pattern: ``Topic:orders``, ``Topic:pay* (prefix)``, ``Topic:* (all)``."""
-    head = f"{type_word(resource_type)}:{name}"
+    head = f"{resource_type_name(resource_type)}:{name}"
     if pattern_type == PatternType.PREFIXED:
         return f"{head}* (prefix)"
     return f"{head} (all)" if name == "*" else head

@@ -1,6 +1,6 @@
-"""What a cluster is like after a change: the same words as a step, without a cluster.
+"""The state of a cluster after a change, computed without a cluster.
 
-It answers "where would this lead" for a plan, and says in one place what each step means.
+It predicts the result of a plan, and defines in one place the effect of each step.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from barnabas.access.plan import (
 from barnabas.common.acl import AclBinding
 from barnabas.common.scram_mechanism import SCRAM_ITERATIONS_MIN
 
-__all__ = ["applied"]
+__all__ = ["apply_change"]
 
 V = TypeVar("V")
 
 
-def applied(state: ClusterState, kind: StepKind, change: Change) -> ClusterState:
+def apply_change(state: ClusterState, kind: StepKind, change: Change) -> ClusterState:
     if isinstance(change, AclBinding):
         with_rule, without = state.acls | {change}, state.acls - {change}
         return replace(state, acls=with_rule if kind is StepKind.CREATE_ACLS else without)

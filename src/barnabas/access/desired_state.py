@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any, NamedTuple
 
-from barnabas.access.acl_text import parse_host, type_word
+from barnabas.access.acl_text import parse_host, resource_type_name
 from barnabas.access.cluster_state import (
     GROUP,
     ClusterState,
@@ -151,7 +151,7 @@ class _Reader:
             binding = AclBinding(*_resource(pattern), principal, host, AclOperation.READ, permission)
             is_owned = self._scope.has_acl(binding)
             kind = "names that begin with " if pattern.pattern_type == PatternType.PREFIXED else ""
-            what = f"an ACL for {principal} on {type_word(pattern.resource_type)} {kind}{shown(pattern.name)}"
+            what = f"an ACL for {principal} on {resource_type_name(pattern.resource_type)} {kind}{shown(pattern.name)}"
             self._must_own(entry["line"], path, what, "acls", is_owned=is_owned)
 
     def _host(self, host: str, line: int, path: str) -> str:
@@ -182,7 +182,8 @@ class _Reader:
         supported = supported_operations(resource_type)
         if operation not in (AclOperation.ALL, *supported):
             words = ", ".join(map(operation_text, supported))
-            text = f"{operation_text(operation)} does not apply to {type_word(resource_type)}; valid are All, {words}"
+            kind = resource_type_name(resource_type)
+            text = f"{operation_text(operation)} does not apply to {kind}; valid are All, {words}"
             problem = Problem(line, path, text)
             if problem not in self._warnings:
                 self._warnings.append(problem)

@@ -6,7 +6,7 @@ import re
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from barnabas.access.acl_text import parse_resource, type_word
+from barnabas.access.acl_text import parse_resource, resource_type_name
 from barnabas.access.cluster_state import BROKER, GROUP, ConfigTarget
 from barnabas.access.desired_state_scope import ConfigScope, NamePattern
 from barnabas.common.acl import WILDCARD_NAME, AclOperation
@@ -74,7 +74,7 @@ def parse_resource_pattern(text: str) -> ResourcePattern:
 
 def resource_pattern_text(pattern: ResourcePattern) -> str | None:
     """The short notation; None for a name that ends with an asterisk, which it can't express."""
-    word = type_word(pattern.resource_type)
+    word = resource_type_name(pattern.resource_type)
     if pattern.pattern_type == PatternType.PREFIXED:
         return f"{word}:{pattern.name}*" if pattern.name else None
     if pattern.resource_type == ResourceType.CLUSTER:

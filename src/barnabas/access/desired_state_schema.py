@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.access.acl_text import type_word
+from barnabas.access.acl_text import resource_type_name
 from barnabas.access.desired_state_notation import (
     QUOTA_LIMITS,
     Secret,
@@ -41,7 +41,7 @@ def _word(what: str, known: dict[str, Any]) -> Text:
 
 
 _VERSION = Number("the version of the format", 1, 1)
-_TYPES = {type_word(kind).casefold(): int(kind) for kind in ResourceType if kind > ResourceType.ANY}
+_TYPES = {resource_type_name(kind).casefold(): int(kind) for kind in ResourceType if kind > ResourceType.ANY}
 _OPERATION_WORDS = ", ".join(operation_text(code) for code in AclOperation if code >= AclOperation.ALL)
 _RESOURCE = Either(
     Text(parse_resource_pattern, "a resource: Topic:orders, Topic:payments-* (a prefix), Topic:*, Cluster"),

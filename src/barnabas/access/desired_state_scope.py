@@ -1,8 +1,7 @@
-"""What a file of desired state owns. Nothing else is read into a plan, changed or deleted.
+"""The resources that a desired-state file owns. A plan reads, changes and deletes no others.
 
-A pattern is a name, or the beginning of names with ``*`` behind it; ``*`` alone is every name. As a shell does with
-files whose names begin with a dot, names that begin with ``__`` (Kafka's own topics) are meant only by patterns that
-begin so too.
+A pattern is a name, or a prefix followed by ``*``; ``*`` alone matches every name. Names that begin with ``__``
+(Kafka's internal topics) match only patterns that begin with ``__``, as a shell treats file names with a leading dot.
 """
 
 from __future__ import annotations

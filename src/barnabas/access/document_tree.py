@@ -1,4 +1,4 @@
-"""A file as a tree that remembers its lines, and mistakes in it. How the tree is read from YAML is somebody else's."""
+"""A file as a tree with line numbers, and the errors in it. The caller parses the YAML."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class ListNode:
 class MapNode:
     line: int
     items: tuple[tuple[ScalarNode, Node], ...]
-    """In the order of the file; the same key may come twice, which is somebody's mistake."""
+    """The entries in the order of the file. A duplicate key is an error in the file."""
 
 
 Node = ScalarNode | ListNode | MapNode
 
 
 class Problem(NamedTuple):
-    """One mistake in a file, or something in it that nobody is likely to want."""
+    """An error in a file, or an entry that is probably unintended."""
 
     line: int
     path: str
     message: str
-    """What is wrong with which value, and what is allowed."""
+    """The invalid value, the reason, and the allowed values."""
 
     def __str__(self) -> str:
         return f"line {self.line}: {self.path}: {self.message}" if self.path else f"line {self.line}: {self.message}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from barnabas.access.acl_text import Resource, operation_word, pattern_text
+from barnabas.access.acl_text import Resource, operation_name, pattern_text
 from barnabas.access.rule_set import Policy, Rule, covers
 from barnabas.common.acl import WILDCARD_HOST, WILDCARD_PRINCIPAL, AclOperation
 from barnabas.security.authorizer.authorized_operations import supported_operations
@@ -19,7 +19,7 @@ __all__ = ["Explanation", "Reason", "explain", "rule_text"]
 
 
 class Reason(Enum):
-    """What decided. The values are part of the JSON form."""
+    """The reason of a decision. The values are part of the JSON form."""
 
     SUPER_USER = "super-user"
     DENY_RULE = "deny-rule"
@@ -107,17 +107,17 @@ def rule_text(rule: Rule) -> str:
     host = "any host" if b.host == WILDCARD_HOST else b.host
     permission = "DENY" if rule.is_deny else "ALLOW"
     where = pattern_text(b.resource_type, b.name, b.pattern_type)
-    return f"{permission} {who} {operation_word(b.operation)} on {where} from {host}"
+    return f"{permission} {who} {operation_name(b.operation)} on {where} from {host}"
 
 
 def _why(e: Explanation) -> str:
-    word = operation_word(e.operation)
+    word = operation_name(e.operation)
     if e.reason is Reason.SUPER_USER:
         return f"{e.principal} is a super user; ACLs do not apply"
     if e.rule is not None:
         text = rule_text(e.rule)
         if e.is_implied:
-            text += f"; {operation_word(e.rule.binding.operation)} implies {word}"
+            text += f"; {operation_name(e.rule.binding.operation)} implies {word}"
         elif e.rule.binding.operation == AclOperation.ALL:
             text += f"; All includes {word}"
         if e.reason is Reason.DENY_RULE and e.overridden:

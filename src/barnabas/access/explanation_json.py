@@ -1,7 +1,7 @@
-"""The answers as JSON. Documented in docs/tutorials/access.md and kept stable: fields are added, never renamed.
+"""The results as JSON. Documented in docs/tutorials/access.md and kept stable: fields are added, never renamed.
 
 Enumerations have Kafka's names (``TOPIC``, ``DESCRIBE_CONFIGS``, ``LITERAL``, ``DENY``); ``*`` as a principal or a
-host stands for everybody, or every host, that is not named elsewhere in the same answer.
+host means every principal, or host, that the same result does not name elsewhere.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import IntEnum
 
 from barnabas.access.acl_text import Resource
 from barnabas.access.explain import Explanation
-from barnabas.access.listing import Access, Grant, Holders, Holdings
+from barnabas.access.listing import Access, AccessOfPrincipal, Grant, PrincipalsWithAccess
 from barnabas.access.rule_set import Rule
 from barnabas.common.acl import AclOperation, AclPermissionType
 from barnabas.common.resource import PatternType, ResourceType
@@ -38,7 +38,7 @@ def explanation_json(e: Explanation) -> dict[str, object]:
     }
 
 
-def holders_json(holders: Holders) -> dict[str, object]:
+def holders_json(holders: PrincipalsWithAccess) -> dict[str, object]:
     return {
         "resource": _resource(holders.resource),
         "operation": None if holders.operation is None else _name(AclOperation, holders.operation),
@@ -48,7 +48,7 @@ def holders_json(holders: Holders) -> dict[str, object]:
     }
 
 
-def holdings_json(holdings: Holdings) -> dict[str, object]:
+def holdings_json(holdings: AccessOfPrincipal) -> dict[str, object]:
     return {
         "principal": f"{holdings.principal.type}:{holdings.principal.name}",
         "super_user": holdings.is_super_user,

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from barnabas.access.acl_text import type_word
+from barnabas.access.acl_text import resource_type_name
 from barnabas.access.cluster_state import ClusterState
 from barnabas.access.desired_state_notation import ResourcePattern, operation_text, resource_pattern_text
 from barnabas.common.acl import WILDCARD_HOST, AclBinding, AclOperation, AclPermissionType
 from barnabas.common.resource import PatternType, ResourceType
 
-__all__ = ["exported"]
+__all__ = ["export_cluster"]
 
 
-def exported(state: ClusterState) -> tuple[dict[str, object], list[str]]:
+def export_cluster(state: ClusterState) -> tuple[dict[str, object], list[str]]:
     """The document, and notes about omitted parts. Its scope has every resource of the exported kinds."""
     notes: list[str] = []
     known = [binding for binding in state.acls if _is_known(binding)]
@@ -105,7 +105,7 @@ def _resource(pattern: ResourcePattern) -> str | dict[str, str]:
     if text is not None:
         return text
     kind = "prefixed" if pattern.pattern_type == PatternType.PREFIXED else "literal"
-    return {"type": type_word(pattern.resource_type).casefold(), "name": pattern.name, "pattern": kind}
+    return {"type": resource_type_name(pattern.resource_type).casefold(), "name": pattern.name, "pattern": kind}
 
 
 def _is_known(binding: AclBinding) -> bool:

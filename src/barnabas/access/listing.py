@@ -19,7 +19,14 @@ from barnabas.common.resource import PatternType, ResourceType
 from barnabas.security.authorizer.authorized_operations import supported_operations
 from barnabas.security.principal import Principal
 
-__all__ = ["Access", "Grant", "Holdings", "Holders", "of", "who"]
+__all__ = [
+    "Access",
+    "AccessOfPrincipal",
+    "Grant",
+    "PrincipalsWithAccess",
+    "access_of_principal",
+    "principals_with_access",
+]
 
 
 class Grant(NamedTuple):
@@ -34,7 +41,7 @@ class Grant(NamedTuple):
     is_super_user: bool = False
 
 
-class Holders(NamedTuple):
+class PrincipalsWithAccess(NamedTuple):
     resource: Resource
     operation: int | None
     grants: tuple[Grant, ...]
@@ -57,7 +64,7 @@ class Access(NamedTuple):
     rules: tuple[Rule, ...]
 
 
-class Holdings(NamedTuple):
+class AccessOfPrincipal(NamedTuple):
     principal: Principal
     is_super_user: bool
     accesses: tuple[Access, ...]
@@ -65,7 +72,7 @@ class Holdings(NamedTuple):
     """Whether a resource without rules is open to all principals."""
 
 
-def who(policy: Policy, resource: Resource, operation: int | None = None) -> Holders:
+def principals_with_access(policy: Policy, resource: Resource, operation: int | None = None) -> PrincipalsWithAccess:
     """The principals with access to the resource (or with ``operation`` on it), and those that a DENY excludes."""
     on_resource = policy.rules_on(resource.type, resource.name)
     by_principal: dict[str, list[Rule]] = {}
@@ -82,21 +89,21 @@ def who(policy: Policy, resource: Resource, operation: int | None = None) -> Hol
     everybody = policy.unnamed_principal()
     if on_resource or policy.allow_everyone:
         grants += _grants(policy, "*", everybody, wildcard, resource, operations)
-    return Holders(resource, operation, tuple(grants), bool(on_resource), policy.allow_everyone)
+    return PrincipalsWithAccess(resource, operation, tuple(grants), bool(on_resource), policy.allow_everyone)
 
 
-def of(policy: Policy, principal: Principal) -> Holdings:
+def access_of_principal(policy: Policy, principal: Principal) -> AccessOfPrincipal:
     """Every pattern where the principal has access, or where a DENY removes access."""
     text = f"{principal.type}:{principal.name}"
     if text in policy.super_users:
-        return Holdings(principal, True, (), policy.allow_everyone)
+        return AccessOfPrincipal(principal, True, (), policy.allow_everyone)
     by_type: dict[int, list[Rule]] = {}
     for rule in policy.rules_for(text, WILDCARD_PRINCIPAL):
         by_type.setdefault(rule.binding.resource_type, []).append(rule)
     accesses: list[Access] = []
     for resource_type in sorted(by_type):
         accesses += _accesses(policy, principal, resource_type, by_type[resource_type])
-    return Holdings(principal, False, tuple(accesses), policy.allow_everyone)
+    return AccessOfPrincipal(principal, False, tuple(accesses), policy.allow_everyone)
 
 
 def _grants(

@@ -46,7 +46,7 @@ class Rule(NamedTuple):
 
 
 class Policy:
-    """``rules`` may be a part of a cluster's: all those that can match what will be asked."""
+    """``rules`` may be a part of the cluster's: all that can match the requests to decide."""
 
     def __init__(
         self, rules: Iterable[Rule], *, super_users: frozenset[str] = frozenset(), allow_everyone: bool = False
@@ -76,7 +76,7 @@ class Policy:
         return self._by_id[acl_id]
 
     def rules_on(self, resource_type: int, name: str) -> list[Rule]:
-        """The rules whose pattern matches the resource, whoever they are for."""
+        """The rules of all principals whose pattern matches the resource."""
         found = self.authorizer.acls(AclBindingFilter(resource_type, name, PatternType.MATCH))
         return [self._by_id[acl_id] for acl_id, _ in found]
 
@@ -100,7 +100,7 @@ class Policy:
         )
 
     def unnamed_principal(self, kind: str = "User") -> Principal:
-        """A principal that no rule names and that is no super user: everybody else."""
+        """A principal that no rule names and that is not a super user. It represents all others."""
         taken = {rule.binding.principal for rule in self.rules} | self.super_users
         return Principal(kind, _unused(taken, f"{kind}:"))
 

@@ -168,7 +168,7 @@ class Field(NamedTuple):
 
 
 class Record(NamedTuple):
-    """Known keys. ``line`` is among the values, for who has to complain later."""
+    """A mapping with known keys. The values include ``line``, for later error messages."""
 
     fields: Mapping[str, Field]
     what: str

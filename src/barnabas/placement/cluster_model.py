@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from barnabas.common.topic_partition import TopicPartition
 
-__all__ = ["Candidates", "ClusterState", "Move", "Placement", "unequal_pairs"]
+__all__ = ["Candidates", "ClusterModel", "ReplicaAssignments", "ReplicaMove", "unequal_pairs"]
 
 Sized = tuple[int, TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterState:
+class ReplicaAssignments:
     """``racks`` has the brokers that are alive, ``sizes`` the bytes of one replica of each partition.
 
     Partitions in ``fixed`` stay as they are, and brokers in ``closed`` get nothing and give nothing. ``leaders`` are
@@ -31,7 +31,7 @@ class ClusterState:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class ReplicaMove:
     """The replicas of a partition, the preferred leader first, as they are and as they are to be."""
 
     partition: TopicPartition
@@ -49,10 +49,10 @@ class Move:
         return self.size * len(self.adds)
 
 
-class Placement:
+class ClusterModel:
     """``brokers`` are those that may get and give replicas."""
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self, state: ReplicaAssignments) -> None:
         self.state = state
         self.brokers = sorted(state.racks.keys() - state.closed)
         self.replicas = {partition: list(state.replicas[partition]) for partition in sorted(state.replicas)}
@@ -139,13 +139,13 @@ class Placement:
                 yield entries[right][1]
                 right += 1
 
-    def moves(self) -> list[Move]:
-        """What has changed, in the order in which it first did; what needs no copying comes last."""
+    def moves(self) -> list[ReplicaMove]:
+        """The changed partitions, in the order of their first change. Moves without copying come last."""
         made = []
         for partition in self._changed:
             before, after = self.state.replicas[partition], tuple(self.replicas[partition])
             if before != after:
-                made.append(Move(partition, before, after, self.size(partition)))
+                made.append(ReplicaMove(partition, before, after, self.size(partition)))
         return sorted(made, key=lambda move: not move.adds)
 
 
@@ -153,7 +153,7 @@ class Candidates:
     """Partitions that may go from one broker to another, looked for once for each two brokers, and again at the end."""
 
     def __init__(
-        self, placement: Placement, fits: Callable[[TopicPartition, int, int], bool], topic: str | None = None
+        self, placement: ClusterModel, fits: Callable[[TopicPartition, int, int], bool], topic: str | None = None
     ) -> None:
         self._placement, self._fits, self._topic = placement, fits, topic
         self._found: dict[tuple[int, int], list[Sized]] = {}

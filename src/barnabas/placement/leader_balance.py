@@ -11,7 +11,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.placement.cluster_model import Placement
+from barnabas.placement.cluster_model import ClusterModel
 
 __all__ = ["balance_leaders"]
 
@@ -19,7 +19,7 @@ May = Callable[[TopicPartition, int, int], bool]
 Chain = list[tuple[TopicPartition, int, int]]
 
 
-def balance_leaders(placement: Placement, partitions: Sequence[TopicPartition]) -> None:
+def balance_leaders(placement: ClusterModel, partitions: Sequence[TopicPartition]) -> None:
     """Only ``partitions`` get other preferred leaders, and all count."""
     total: Counter[int] = Counter()
     by_topic: dict[str, Counter[int]] = defaultdict(Counter)
@@ -40,11 +40,11 @@ def balance_leaders(placement: Placement, partitions: Sequence[TopicPartition]) 
 
 
 class _Leaders:
-    """``counted`` is what is to become equal: one of ``by_topic``, or ``total``."""
+    """``counted`` has the counts to equalise: one of ``by_topic``, or ``total``."""
 
     def __init__(
         self,
-        placement: Placement,
+        placement: ClusterModel,
         partitions: Iterable[TopicPartition],
         counted: Counter[int],
         total: Counter[int],
@@ -105,7 +105,7 @@ class _Leaders:
 
 
 def _back(steps: dict[int, tuple[TopicPartition, int] | None], last: int) -> Chain:
-    """From the last broker, so that nobody has two too many in between."""
+    """Starts at the last broker, so that no broker has two leaders too many in between."""
     chain: Chain = []
     while (step := steps[last]) is not None:
         partition, old = step

@@ -1,18 +1,18 @@
-"""What is to be moved so that brokers have equally much to do, or so that some of them have nothing left.
+"""The moves that balance the load of brokers, or that empty some of them.
 
-``rebalance`` goes by these rules, the first ones being stronger, and moves nothing that they don't ask for:
+``rebalance`` follows these rules, the strongest first, and moves only what they require:
 
-1. each partition keeps its number of replicas, on brokers that are alive, and on as many racks as it can;
-2. each topic equally on all brokers, then all topics together: counts differ by one at most;
-3. the bytes of a broker are near the mean (by a tenth of it), if that can be had without breaking 2, and without
-   copying more than four bytes for each byte of difference that goes away;
-4. preferred leaders equally on all brokers, by topic and together. That copies nothing.
+1. each partition keeps its number of replicas, on brokers that are alive, and on as many racks as possible;
+2. each topic is spread equally over all brokers, then all topics together: counts differ by one at most;
+3. the bytes of each broker are within a tenth of the mean, if rule 2 permits it, and if each byte of difference removed
+   costs at most four copied bytes;
+4. preferred leaders are spread equally over all brokers, by topic and together. That copies nothing.
 
-``drain`` replaces what is on the brokers that are to be empty, and nothing else, with the same aims.
+``drain`` replaces the replicas on the brokers to be emptied, and no others, by the same rules.
 
-The third and fourth are aims, not promises. The same question has the same answer. Moves come in the order in which
-they were chosen, and each was chosen by where replicas are then: planning again after some of them were made goes on
-from there. What counts ask for is exactly the rest of them; for bytes it may be another few.
+Rules 3 and 4 are goals, not guarantees. The same input has the same result. Moves are in the order of choice, and each
+choice starts from the placement after the previous moves: a new plan after some of them continues from there. For
+counts it has exactly the remaining moves; for bytes it may have a few others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from functools import partial
 from itertools import islice
 
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.placement.cluster_model import Candidates, ClusterState, Move, Placement, unequal_pairs
+from barnabas.placement.cluster_model import Candidates, ClusterModel, ReplicaAssignments, ReplicaMove, unequal_pairs
 from barnabas.placement.leader_balance import balance_leaders
 
 __all__ = ["BYTES_APART_MIN", "drain", "rebalance"]
@@ -34,9 +34,9 @@ _PRICE = 0.25
 _TRIED_SWAPS = 32
 
 
-def rebalance(state: ClusterState) -> list[Move]:
+def rebalance(state: ReplicaAssignments) -> list[ReplicaMove]:
     """``state.fixed`` partitions count, and stay."""
-    placement = Placement(state)
+    placement = ClusterModel(state)
     for partition in placement.movable:
         _use_more_racks(placement, partition)
     topics = dict.fromkeys(partition.topic for partition in placement.movable)
@@ -51,12 +51,12 @@ def rebalance(state: ClusterState) -> list[Move]:
     return placement.moves()
 
 
-def drain(state: ClusterState, leaving: Collection[int]) -> list[Move]:
+def drain(state: ReplicaAssignments, leaving: Collection[int]) -> list[ReplicaMove]:
     """``state.racks`` has the brokers that replicas may go to. Raises ValueError if these are too few for a partition.
 
     Where the preferred leader leaves, replicas that stay and new ones are equally good.
     """
-    placement = Placement(state)
+    placement = ClusterModel(state)
     touched = [
         partition for partition in placement.movable if not set(leaving).isdisjoint(placement.replicas[partition])
     ]
@@ -78,7 +78,7 @@ def drain(state: ClusterState, leaving: Collection[int]) -> list[Move]:
     return placement.moves()
 
 
-def _use_more_racks(placement: Placement, partition: TopicPartition) -> None:
+def _use_more_racks(placement: ClusterModel, partition: TopicPartition) -> None:
     racks, topic = placement.state.racks, partition.topic
     while True:
         brokers = placement.replicas[partition]
@@ -93,7 +93,7 @@ def _use_more_racks(placement: Placement, partition: TopicPartition) -> None:
         placement.replace(partition, old, min(better, key=lambda broker: placement.load(topic, broker)))
 
 
-def _balance_topic(placement: Placement, topic: str) -> None:
+def _balance_topic(placement: ClusterModel, topic: str) -> None:
     candidates = Candidates(placement, placement.can_replace, topic)
 
     def ordered() -> list[int]:
@@ -102,7 +102,7 @@ def _balance_topic(placement: Placement, topic: str) -> None:
     _hand_over(placement, candidates, placement.topic_counts[topic].__getitem__, ordered)
 
 
-def _balance_counts(placement: Placement) -> None:
+def _balance_counts(placement: ClusterModel) -> None:
     """No topic becomes less equal by it."""
     candidates = Candidates(placement, partial(_evens_topic, placement))
 
@@ -113,7 +113,7 @@ def _balance_counts(placement: Placement) -> None:
 
 
 def _hand_over(
-    placement: Placement, candidates: Candidates, count: Callable[[int], int], ordered: Callable[[], list[int]]
+    placement: ClusterModel, candidates: Candidates, count: Callable[[int], int], ordered: Callable[[], list[int]]
 ) -> None:
     """From brokers with many to those with few, as long as they differ by two and something fits."""
     in_vain: set[tuple[int, int]] = set()
@@ -134,12 +134,12 @@ def _hand_over(
         pass
 
 
-def _evens_topic(placement: Placement, partition: TopicPartition, full: int, empty: int) -> bool:
+def _evens_topic(placement: ClusterModel, partition: TopicPartition, full: int, empty: int) -> bool:
     counts = placement.topic_counts[partition.topic]
     return counts[full] > counts[empty] and placement.can_replace(partition, full, empty)
 
 
-def _balance_bytes(placement: Placement) -> None:
+def _balance_bytes(placement: ClusterModel) -> None:
     if not placement.brokers:
         return
     mean = sum(placement.bytes[broker] for broker in placement.brokers) / len(placement.brokers)
@@ -165,8 +165,10 @@ def _balance_bytes(placement: Placement) -> None:
         pass
 
 
-def _best_exchange(placement: Placement, full: int, empty: int) -> tuple[TopicPartition | None, TopicPartition | None]:
-    """What goes from the full broker to the empty one, and what comes back; nothing if no exchange is worth it."""
+def _best_exchange(
+    placement: ClusterModel, full: int, empty: int
+) -> tuple[TopicPartition | None, TopicPartition | None]:
+    """The replica to move from the full broker to the empty one, and the one to return; None if no exchange pays."""
     excess = (placement.bytes[full] - placement.bytes[empty]) // 2
     best: tuple[float, TopicPartition, TopicPartition | None] | None = None
 
@@ -198,7 +200,7 @@ def _best_exchange(placement: Placement, full: int, empty: int) -> tuple[TopicPa
     return (None, None) if best is None else best[1:]
 
 
-def _can_swap(placement: Placement, there: TopicPartition, back: TopicPartition, full: int, empty: int) -> bool:
+def _can_swap(placement: ClusterModel, there: TopicPartition, back: TopicPartition, full: int, empty: int) -> bool:
     if there == back or not placement.can_replace(back, empty, full):
         return False
     return there.topic == back.topic or (

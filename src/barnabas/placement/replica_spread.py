@@ -1,14 +1,14 @@
-"""Where replicas should be, so that brokers have equally much to do: as few moves as that takes.
+"""Spreads replicas equally over brokers, with as few moves as possible.
 
-Replicas stay where they are as long as that does not stand in the way of, in this order:
+Replicas stay on their brokers unless one of these rules requires a move. The strongest comes first:
 
-1. only the brokers that are given, each partition on different ones;
-2. as many racks for each partition as there are replicas or racks, if the brokers tell their racks;
+1. only the given brokers, and different ones for each partition;
+2. as many racks for each partition as it has replicas, or as exist, if the brokers have racks;
 3. each topic equally on all brokers (the counts differ by one at most), then all topics together;
-4. preferred leaders equally on all brokers, by topic and together. A leader that changes costs nothing to move.
+4. preferred leaders equally on all brokers, by topic and together. A change of the leader copies nothing.
 
-The third and fourth are aims: racks come first, and a swap of several partitions at once is not looked for.
-The same question has the same answer.
+Rules 3 and 4 are goals: racks take precedence, and no swap of several partitions at once is tried.
+The same input has the same result.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class _Plan:
             self._add(partition, empty, self._remove(partition, full))
 
     def _step(self, topics: Sequence[str], count: Count, start: int) -> tuple[int, TopicPartition, int, int] | None:
-        """The search goes on where the last one found something: topics before that rarely have more to give."""
+        """The search continues where the last one succeeded: topics before that rarely have more to move."""
         for full, empty in _pairs(self.racks, count):
             for index in (*range(start, len(topics)), *range(start)):
                 on = self.on[topics[index]]

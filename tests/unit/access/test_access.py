@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from barnabas.access.acl_text import Resource
 from barnabas.access.explain import Reason, explain
 from barnabas.access.explanation_json import explanation_json, holders_json, holdings_json
-from barnabas.access.listing import Access, of, who
+from barnabas.access.listing import Access, access_of_principal, principals_with_access
 from barnabas.access.rule_set import Policy, Rule
 from barnabas.common.acl import AclBinding, AclOperation, AclPermissionType
 from barnabas.common.resource import PatternType, ResourceType
@@ -27,18 +27,18 @@ ALICE, BOB, EVE = (Principal("User", name) for name in ("alice", "bob", "eve"))
 ORDERS = Resource(TOPIC, "orders")
 
 
-def allow(who: str, operation: int, name: str = "orders", **more: object) -> Rule:
-    return rule(AclPermissionType.ALLOW, who, operation, name, **more)
+def allow(principal: str, operation: int, name: str = "orders", **more: object) -> Rule:
+    return rule(AclPermissionType.ALLOW, principal, operation, name, **more)
 
 
-def deny(who: str, operation: int, name: str = "orders", **more: object) -> Rule:
-    return rule(AclPermissionType.DENY, who, operation, name, **more)
+def deny(principal: str, operation: int, name: str = "orders", **more: object) -> Rule:
+    return rule(AclPermissionType.DENY, principal, operation, name, **more)
 
 
-def rule(permission: int, who: str, operation: int, name: str, **more: object) -> Rule:
+def rule(permission: int, principal: str, operation: int, name: str, **more: object) -> Rule:
     kind: int = more.get("type", TOPIC)  # type: ignore[assignment]
     pattern: int = more.get("pattern", LITERAL)  # type: ignore[assignment]
-    return Rule(AclBinding(kind, name, pattern, f"User:{who}", str(more.get("host", "*")), operation, permission))
+    return Rule(AclBinding(kind, name, pattern, f"User:{principal}", str(more.get("host", "*")), operation, permission))
 
 
 def test_an_allow_is_named_and_what_it_implies_is_said() -> None:
@@ -107,7 +107,7 @@ def test_who_lists_holders_by_name_prefix_and_wildcard() -> None:
     )
     rows = {
         (g.principal, g.host): ([AclOperation(o).name for o in g.operations], len(g.denied))
-        for g in who(policy, ORDERS).grants
+        for g in principals_with_access(policy, ORDERS).grants
     }
     assert rows.pop(("User:admin", "*"))[1] == 0
     assert rows == {
@@ -117,14 +117,14 @@ def test_who_lists_holders_by_name_prefix_and_wildcard() -> None:
         ("User:eve", "*"): ([], 8),
         ("*", "*"): (["DESCRIBE"], 0),
     }
-    writers = [(g.principal, g.host) for g in who(policy, ORDERS, WRITE).grants if g.operations]
+    writers = [(g.principal, g.host) for g in principals_with_access(policy, ORDERS, WRITE).grants if g.operations]
     assert writers == [("User:admin", "*"), ("User:bob", "10.0.0.9")]
 
 
 def test_who_says_so_when_the_default_opens_the_resource() -> None:
-    found = who(Policy([], allow_everyone=True), ORDERS)
+    found = principals_with_access(Policy([], allow_everyone=True), ORDERS)
     assert [(g.principal, len(g.operations)) for g in found.grants] == [("*", 8)]
-    assert who(Policy([]), ORDERS).grants == ()
+    assert principals_with_access(Policy([]), ORDERS).grants == ()
 
 
 def names(operations: Iterable[int]) -> list[str]:
@@ -142,7 +142,7 @@ def test_of_lists_patterns_with_the_denies_that_make_holes() -> None:
             allow("alice", AclOperation.CREATE, "kafka-cluster", type=CLUSTER),
         ]
     )
-    found = {(a.resource_type, a.name, a.pattern_type): a for a in of(policy, ALICE).accesses}
+    found = {(a.resource_type, a.name, a.pattern_type): a for a in access_of_principal(policy, ALICE).accesses}
     assert list(found) == [
         (TOPIC, "*", LITERAL),
         (TOPIC, "pay", PREFIXED),
@@ -163,8 +163,8 @@ def test_an_operation_of_a_newer_kafka_is_no_accident() -> None:
     policy = Policy(
         [allow("alice", 99), Rule(AclBinding(42, "x", LITERAL, "User:alice", "*", READ, 3)), allow("alice", READ)]
     )
-    assert holdings_json(of(policy, ALICE))["accesses"]
-    assert holders_json(who(policy, ORDERS))["grants"]
+    assert holdings_json(access_of_principal(policy, ALICE))["accesses"]
+    assert holders_json(principals_with_access(policy, ORDERS))["grants"]
 
 
 def test_json_has_ids_where_they_are_known() -> None:
@@ -230,7 +230,7 @@ def test_what_is_explained_is_what_is_decided(
 @given(policies, callers, hosts, st.sampled_from([*NAMES, "abcd", "zz"]))
 def test_who_may_do_what_is_what_is_decided(policy: Policy, caller: Principal, host: str, name: str) -> None:
     """The nearest row: of the principal and host, of the principal, of everybody at the host, of everybody."""
-    grants = {(g.principal, g.host): g for g in who(policy, Resource(TOPIC, name)).grants}
+    grants = {(g.principal, g.host): g for g in principals_with_access(policy, Resource(TOPIC, name)).grants}
     names_it = {r.binding.principal for r in policy.rules_on(TOPIC, name)} | policy.super_users
     text = f"{caller.type}:{caller.name}"
     rows = [(text, host), (text, "*")] if text in names_it else [("*", host), ("*", "*")]
@@ -252,7 +252,7 @@ def nearest(accesses: Mapping[tuple[str, int, str], Access], name: str, host: st
 @given(policies, callers, hosts, st.sampled_from([*NAMES, "abcd", "abx", "zz"]))
 def test_what_a_principal_holds_is_what_is_decided(policy: Policy, caller: Principal, host: str, name: str) -> None:
     """The narrowest listed pattern tells; a pattern that is not listed takes nothing away and adds nothing."""
-    holdings = of(policy, caller)
+    holdings = access_of_principal(policy, caller)
     decided = [o for o in supported_operations(TOPIC) if policy.is_allowed(caller, host, o, TOPIC, name)]
     if holdings.is_super_user:
         assert len(decided) == len(supported_operations(TOPIC))

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.access.apply_change import applied
+from barnabas.access.apply_change import apply_change
 from barnabas.access.cluster_state import BROKER, ClusterState, ConfigTarget, Credential, TopicState
 from barnabas.access.desired_state import DesiredState, read_desired_state
 from barnabas.access.document_tree import ListNode, MapNode, Node, ScalarNode
-from barnabas.access.export import exported
+from barnabas.access.export import export_cluster
 from barnabas.access.plan import Deletion, Plan, StepKind, make_plan
 from barnabas.cli.desired_state.yaml_file import parse_document
 from barnabas.common.acl import AclBinding, AclOperation, AclPermissionType
@@ -44,7 +44,7 @@ def binding(who: str, name: str, operation: int = AclOperation.READ, **more: Any
 def run(current: ClusterState, plan: Plan) -> ClusterState:
     for step in plan.steps:
         for change in step.changes:
-            current = applied(current, step.kind, change)
+            current = apply_change(current, step.kind, change)
     return current
 
 
@@ -130,10 +130,10 @@ def test_every_interruption_is_taken_up() -> None:
     changes = [(step.kind, change) for step in steps for change in step.changes]
     current = CURRENT
     for kind, change in changes:
-        current = applied(current, kind, change)
+        current = apply_change(current, kind, change)
         rest = make_plan(current, desired(WANTED), allow_delete=True)
         assert run(current, rest) == complete
-        assert applied(current, kind, change) == current
+        assert apply_change(current, kind, change) == current
     assert current == complete
 
 
@@ -226,7 +226,7 @@ def test_an_export_is_no_change(acls: frozenset[AclBinding], topics: dict[str, T
     current = ClusterState(
         topics, {ConfigTarget(BROKER, "2"): {"background.threads": "3"}}, acls, CURRENT.users, CURRENT.quotas
     )
-    document, notes = exported(current)
+    document, notes = export_cluster(current)
     again = read_desired_state(tree(document))
     plan = make_plan(current, again, allow_delete=True)
     assert plan.is_empty, (plan.steps, document)
@@ -236,6 +236,6 @@ def test_an_export_is_no_change(acls: frozenset[AclBinding], topics: dict[str, T
 
 def test_an_export_says_what_it_leaves_out() -> None:
     odd = AclBinding(99, "x", 3, "User:a", "*", 3, 3)
-    document, notes = exported(ClusterState(acls=frozenset([odd])))
+    document, notes = export_cluster(ClusterState(acls=frozenset([odd])))
     assert "acls" not in document
     assert len(notes) == 1

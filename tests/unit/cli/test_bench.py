@@ -16,7 +16,7 @@ from barnabas.cli.bench.command import main
 from barnabas.cli.bench.measurements import latency_cells, latency_document, number, rate, volume
 from barnabas.cli.bench.options import BenchOptions, stop_at_signals, until_stopped
 from barnabas.cli.bench.payloads import FilePayloads, RandomPayloads, read_payloads
-from barnabas.cli.bench.produce import Delivered
+from barnabas.cli.bench.produce import ProduceResult
 from barnabas.cli.bench.progress import Progress, described
 from barnabas.cli.output.answer import Answer
 from barnabas.clients.latency_histogram import LatencyHistogram
@@ -150,7 +150,7 @@ def batch(count: int, first_s: float) -> ProducerBatch:
 
 
 def test_a_warm_up_is_not_counted() -> None:
-    delivered = Delivered(0.0, warmup=10)
+    delivered = ProduceResult(0.0, warmup=10)
     delivered.take(batch(6, 0.0), 1.0)
     delivered.take(batch(6, 0.0), 2.0)
     assert (delivered.records, delivered.latencies.count) == (0, 0)

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from barnabas.cli.bench.clients import WatchedConnection, WatchedNetwork, measure_requests
-from barnabas.cli.bench.consume import Received
-from barnabas.cli.bench.end_to_end import Trips
+from barnabas.cli.bench.consume import ConsumeResult
+from barnabas.cli.bench.end_to_end import EndToEndLatencies
 from barnabas.clients.client_config import Address
 from barnabas.clients.consumer.completed_fetch import Fetched
 from barnabas.clients.errors import Disconnected
@@ -132,7 +132,7 @@ def fetched(*values: bytes | None) -> Fetched:
 
 def test_trips_know_their_records_and_leave_others_alone() -> None:
     async def story() -> None:
-        trips = Trips(b"12345678", warmup=1)
+        trips = EndToEndLatencies(b"12345678", warmup=1)
         trips.sent_at = {0: 0.0, 1: 0.0, 2: 0.0}
         value = trips.value(1, 40)
         assert len(value) == 40
@@ -145,7 +145,7 @@ def test_trips_know_their_records_and_leave_others_alone() -> None:
 
 def test_acknowledgements_of_a_warm_up_are_left_out() -> None:
     async def story() -> None:
-        trips = Trips(b"12345678", warmup=2)
+        trips = EndToEndLatencies(b"12345678", warmup=2)
         for _ in range(5):
             batch = ProducerBatch(0, 0.0, 0)
             batch.append([b"x"], Run(1.0, 0.0, 1), 0)
@@ -157,7 +157,7 @@ def test_acknowledgements_of_a_warm_up_are_left_out() -> None:
 
 def test_a_consumer_has_enough_when_as_many_came_as_were_wanted() -> None:
     async def story() -> None:
-        received = Received(0.0, 4, asyncio.Event())
+        received = ConsumeResult(0.0, 4, asyncio.Event())
         received.take(fetched(b"aa", b"bb", None))
         assert not received.enough.is_set()
         received.take(fetched(b"c"))

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.cli.cluster.command import main
 from barnabas.cli.cluster.local_folder import FolderProblem, format_nodes, locked, read_cluster
-from barnabas.cli.cluster.local_layout import LocalCluster, LocalNode, NoPorts, choose_ports, new_cluster
+from barnabas.cli.cluster.local_layout import LocalCluster, LocalNode, NoFreePorts, choose_ports, new_cluster
 from barnabas.cli.cluster.local_processes import NodeFailed, Supervisor
 from barnabas.common.uuid import Uuid
 from barnabas.server.settings.node_config import load_node_config
@@ -120,7 +120,7 @@ def test_ports_are_looked_for_where_all_are_free() -> None:
     ],
 )
 def test_ports_that_cannot_be_had_are_named(base: int | None, is_free: Callable[[int], bool], said: str) -> None:
-    with pytest.raises(NoPorts, match=said):
+    with pytest.raises(NoFreePorts, match=said):
         choose_ports(2, base, is_free)
 
 

@@ -9,9 +9,15 @@ from typing import Any
 
 import pytest
 
-from barnabas.cli.arguments.partition_files import Move, read_moves, read_offsets, read_partitions, read_topics
+from barnabas.cli.arguments.partition_files import (
+    RequestedReplicas,
+    read_moves,
+    read_offsets,
+    read_partitions,
+    read_topics,
+)
 from barnabas.cli.moves.reassign import main
-from barnabas.cli.moves.reassignment import Rates, Stage, throttles
+from barnabas.cli.moves.reassignment import ReassignmentState, ThrottleRates, throttles
 from barnabas.clients.admin import (
     AlterConfigOpType,
     ClusterDescription,
@@ -73,7 +79,10 @@ def test_a_plan_is_a_file_for_execute(orders: FakeAdmin, tmp_path: Path, capsys:
     assert main(["generate", "--topic", "orders", "--broker-list", "2,3", "-o", "json"]) == 0
     plan = tmp_path / "plan.json"
     plan.write_text(capsys.readouterr().out)
-    assert read_moves(str(plan), "--file") == {ZERO: Move((2,), ("any",)), ONE: Move((3,), ("any",))}
+    assert read_moves(str(plan), "--file") == {
+        ZERO: RequestedReplicas((2,), ("any",)),
+        ONE: RequestedReplicas((3,), ("any",)),
+    }
     assert json.loads(plan.read_text())["current"]["partitions"][0]["replicas"] == [1]
     assert main(["generate", "--topic", "orders", "--broker-list", "2,3"]) == 0
     captured = capsys.readouterr()
@@ -142,8 +151,8 @@ def test_throttles_do_not_stay_when_nothing_could_be_begun(
 
 
 def test_throttles_hold_for_who_sends_and_for_who_gets() -> None:
-    stage = Stage({ZERO: (1, 2), ONE: (2, 1)}, {ONE: MOVING}, {1: None, 2: None, 3: None}, ())
-    found = throttles(stage, {ZERO: Move((2, 3))}, Rates(2048))
+    stage = ReassignmentState({ZERO: (1, 2), ONE: (2, 1)}, {ONE: MOVING}, {1: None, 2: None, 3: None}, ())
+    found = throttles(stage, {ZERO: RequestedReplicas((2, 3))}, ThrottleRates(2048))
     assert found == {
         ConfigResource.topic("orders"): {
             "leader.replication.throttled.replicas": "0:1,0:2,1:1",
@@ -157,7 +166,7 @@ def test_throttles_hold_for_who_sends_and_for_who_gets() -> None:
             for each in (1, 2, 3)
         },
     }
-    directories = throttles(stage, {ZERO: Move((1, 2), ("any", "/d"))}, Rates(None, 4096))
+    directories = throttles(stage, {ZERO: RequestedReplicas((1, 2), ("any", "/d"))}, ThrottleRates(None, 4096))
     assert directories == {ConfigResource.broker(2): {"replica.alter.log.dirs.io.max.bytes.per.second": "4096"}}
 
 

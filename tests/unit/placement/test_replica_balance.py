@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.placement.cluster_model import ClusterState, Move
+from barnabas.placement.cluster_model import ReplicaAssignments, ReplicaMove
 from barnabas.placement.replica_balance import BYTES_APART_MIN, drain, rebalance
 
 GIB = 1 << 30
@@ -26,12 +26,12 @@ def state(
     replicas: Replicas,
     racks: Mapping[int, str | None] | Iterable[int],
     sizes: Mapping[TopicPartition, int] | None = None,
-) -> ClusterState:
+) -> ReplicaAssignments:
     known = racks if isinstance(racks, Mapping) else dict.fromkeys(racks)
-    return ClusterState(known, replicas, sizes or {}, {each: brokers[0] for each, brokers in replicas.items()})
+    return ReplicaAssignments(known, replicas, sizes or {}, {each: brokers[0] for each, brokers in replicas.items()})
 
 
-def after(given: ClusterState, moves: Iterable[Move]) -> Replicas:
+def after(given: ReplicaAssignments, moves: Iterable[ReplicaMove]) -> Replicas:
     return {**given.replicas, **{each.partition: each.after for each in moves}}
 
 
@@ -39,7 +39,7 @@ def counts(replicas: Replicas, name: str | None = None) -> Counter[int]:
     return Counter(each for tp, brokers in replicas.items() if name in (None, tp.topic) for each in brokers)
 
 
-def copies(moves: Iterable[Move]) -> int:
+def copies(moves: Iterable[ReplicaMove]) -> int:
     return sum(len(each.adds) for each in moves)
 
 
@@ -130,7 +130,7 @@ BROKERS = st.sets(st.integers(1, 7), min_size=3, max_size=7)
 
 
 @st.composite
-def clusters(draw: st.DrawFn, *, has_racks: bool | None = None) -> ClusterState:
+def clusters(draw: st.DrawFn, *, has_racks: bool | None = None) -> ReplicaAssignments:
     brokers = draw(BROKERS)
     racked = draw(st.booleans()) if has_racks is None else has_racks
     racks = {each: draw(st.sampled_from("xyz")) if racked else None for each in sorted(brokers)}
@@ -148,7 +148,7 @@ def clusters(draw: st.DrawFn, *, has_racks: bool | None = None) -> ClusterState:
     return state(replicas, racks, sizes)
 
 
-def check_spread(before: ClusterState, placed: Replicas) -> None:
+def check_spread(before: ReplicaAssignments, placed: Replicas) -> None:
     """No replica is lost or on a broker twice, and racks are not fewer than before."""
     for partition, brokers in placed.items():
         assert len(set(brokers)) == len(brokers) == len(before.replicas[partition])
@@ -159,7 +159,7 @@ def check_spread(before: ClusterState, placed: Replicas) -> None:
 
 
 @given(clusters())
-def test_any_rebalanced_cluster_is_equal_and_stays(before: ClusterState) -> None:
+def test_any_rebalanced_cluster_is_equal_and_stays(before: ReplicaAssignments) -> None:
     moves = rebalance(before)
     assert rebalance(before) == moves
     placed = after(before, moves)
@@ -177,7 +177,7 @@ def test_any_rebalanced_cluster_is_equal_and_stays(before: ClusterState) -> None
 
 
 @given(clusters(has_racks=False))
-def test_no_fewer_copies_could_make_the_counts_equal(before: ClusterState) -> None:
+def test_no_fewer_copies_could_make_the_counts_equal(before: ReplicaAssignments) -> None:
     """Without bytes and with one topic: as many copies as there are replicas too many on full brokers."""
     replicas = {tp: each for tp, each in before.replicas.items() if tp.topic == "a"}
     if not replicas:
@@ -190,7 +190,7 @@ def test_no_fewer_copies_could_make_the_counts_equal(before: ClusterState) -> No
 
 
 @given(clusters(), st.data())
-def test_planning_again_in_between_comes_to_an_end(before: ClusterState, data: st.DataObject) -> None:
+def test_planning_again_in_between_comes_to_an_end(before: ReplicaAssignments, data: st.DataObject) -> None:
     moves = rebalance(before)
     made = data.draw(st.integers(0, len(moves)))
     between = replace(before, replicas=after(before, moves[:made]))
@@ -199,7 +199,7 @@ def test_planning_again_in_between_comes_to_an_end(before: ClusterState, data: s
 
 
 @given(clusters(has_racks=False), st.data())
-def test_planning_again_in_between_copies_what_is_left(before: ClusterState, data: st.DataObject) -> None:
+def test_planning_again_in_between_copies_what_is_left(before: ReplicaAssignments, data: st.DataObject) -> None:
     """For counts, each move is one step nearer to the end; for bytes and racks that is not promised."""
     before = replace(before, sizes={}, replicas={tp: each for tp, each in before.replicas.items() if tp.topic == "a"})
     moves = rebalance(before)
@@ -209,7 +209,7 @@ def test_planning_again_in_between_copies_what_is_left(before: ClusterState, dat
 
 
 @given(clusters(), st.data())
-def test_a_drained_broker_is_empty_and_no_other_replica_moves(before: ClusterState, data: st.DataObject) -> None:
+def test_a_drained_broker_is_empty_and_no_other_replica_moves(before: ReplicaAssignments, data: st.DataObject) -> None:
     leaving = data.draw(st.sampled_from(sorted(before.racks)))
     left = {each: rack for each, rack in before.racks.items() if each != leaving}
     if any(leaving in brokers and len(brokers) > len(left) for brokers in before.replicas.values()):

@@ -18,8 +18,8 @@ from cyclopts import Parameter
 from barnabas.access.acl_text import parse_host, parse_operation, parse_principal, parse_resource, parse_super_users
 from barnabas.access.explain import explain as explain_access
 from barnabas.access.explanation_json import explanation_json, holders_json, holdings_json
-from barnabas.access.listing import of as access_of
-from barnabas.access.listing import who as holders_of
+from barnabas.access.listing import access_of_principal as access_of
+from barnabas.access.listing import principals_with_access as holders_of
 from barnabas.cli.access.sources import LoadedPolicy, Source, SourceError, load_policy
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ClusterOptions, UsageError, running_command

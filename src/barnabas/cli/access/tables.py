@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from barnabas.access.acl_text import operation_word, pattern_text
+from barnabas.access.acl_text import operation_name, pattern_text
 from barnabas.access.explain import Explanation, rule_text
-from barnabas.access.listing import Access, Grant, Holders, Holdings
+from barnabas.access.listing import Access, AccessOfPrincipal, Grant, PrincipalsWithAccess
 from barnabas.access.rule_set import Rule
 from barnabas.cli.output.table import Sheet, show
 from barnabas.security.authorizer.authorized_operations import supported_operations
@@ -19,7 +19,7 @@ _SHOWN_RULES_MAX = 10
 def print_explanation(e: Explanation) -> None:
     sheet = Sheet()
     host = "" if e.host == "*" else f" from {e.host}"
-    asked = f"{operation_word(e.operation)} on {e.resource} for {e.principal}{host}"
+    asked = f"{operation_name(e.operation)} on {e.resource} for {e.principal}{host}"
     style = "bold green" if e.allowed else "bold red"
     sheet.add("ALLOWED" if e.allowed else "DENIED", asked, style=style)
     sheet.add("because", e.text)
@@ -32,8 +32,8 @@ def print_explanation(e: Explanation) -> None:
     show(sheet)
 
 
-def print_holders(holders: Holders) -> None:
-    what = "do what" if holders.operation is None else operation_word(holders.operation)
+def print_holders(holders: PrincipalsWithAccess) -> None:
+    what = "do what" if holders.operation is None else operation_name(holders.operation)
     sheet = Sheet(f"Who may {what} on {holders.resource}", ("principal", "host", "operations", "denied", "rules"))
     for grant in holders.grants:
         sheet.add(*_grant_cells(grant, holders))
@@ -47,7 +47,7 @@ def print_holders(holders: Holders) -> None:
     show(sheet)
 
 
-def print_holdings(holdings: Holdings) -> None:
+def print_holdings(holdings: AccessOfPrincipal) -> None:
     columns = ("resource", "host", "operations", "denied", "except", "rules")
     sheet = Sheet(f"Access of {holdings.principal}", columns)
     for access in holdings.accesses:
@@ -62,7 +62,7 @@ def print_holdings(holdings: Holdings) -> None:
     show(sheet)
 
 
-def _grant_cells(grant: Grant, holders: Holders) -> list[str]:
+def _grant_cells(grant: Grant, holders: PrincipalsWithAccess) -> list[str]:
     if grant.is_super_user:
         return [grant.principal, "*", "everything (super user)", "", ""]
     operations = _operations(grant.operations, holders.resource.type, is_all_asked=holders.operation is None)
@@ -91,7 +91,7 @@ def _operations(codes: Sequence[int], resource_type: int, *, is_all_asked: bool)
 
 
 def _words(codes: Iterable[int]) -> str:
-    return ", ".join(map(operation_word, codes))
+    return ", ".join(map(operation_name, codes))
 
 
 def _patterns(rules: Sequence[Rule]) -> str:

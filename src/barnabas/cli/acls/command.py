@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from barnabas.access.acl_text import operation_word, pattern_text, permission_word
+from barnabas.access.acl_text import operation_name, pattern_text, permission_name
 from barnabas.cli.arguments.acl_options import (
     AclResources,
     bindings,
@@ -73,7 +73,7 @@ def list_(
             style = "red" if acl.permission == _DENY else ""
             sheet.add(
                 pattern_text(acl.resource_type, acl.name, acl.pattern_type), acl.principal,
-                permission_word(acl.permission), operation_word(acl.operation), acl.host, style=style,
+                permission_name(acl.permission), operation_name(acl.operation), acl.host, style=style,
             )  # fmt: skip
         return Answer(
             {"acls": [_document(acl) for acl in found]},
@@ -287,7 +287,7 @@ async def _found(admin: AdminClient, wanted: Sequence[AclBindingFilter]) -> list
 def _words(rule: AclBinding) -> str:
     pattern = pattern_text(rule.resource_type, rule.name, rule.pattern_type)
     host = "" if rule.host == "*" else f" from {rule.host}"
-    return f"{permission_word(rule.permission)} {rule.principal} {operation_word(rule.operation)} on {pattern}{host}"
+    return f"{permission_name(rule.permission)} {rule.principal} {operation_name(rule.operation)} on {pattern}{host}"
 
 
 def _change(rule: AclBinding, done: str) -> Change:
@@ -296,7 +296,7 @@ def _change(rule: AclBinding, done: str) -> Change:
 
 def _document(rule: AclBinding) -> dict[str, object]:
     return {
-        "permission": permission_word(rule.permission),
+        "permission": permission_name(rule.permission),
         "principal": rule.principal,
         "host": rule.host,
         "operation": _name(AclOperation, rule.operation),

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 
-from barnabas.access.acl_text import operation_word, parse_host, parse_principal
+from barnabas.access.acl_text import operation_name, parse_host, parse_principal
 from barnabas.cli.arguments.cluster_options import Flag, UsageError
 from barnabas.cli.output.advice import nearest
 from barnabas.common.acl import WILDCARD_PRINCIPAL, AclBinding, AclBindingFilter, AclOperation, AclPermissionType
@@ -83,7 +83,7 @@ def parse_operations(texts: Iterable[str] | None, *, any_allowed: bool = False) 
             found.append(_OPERATIONS[plain])
         else:
             near = nearest(plain, _OPERATIONS)
-            names = ", ".join(map(operation_word, _OPERATIONS.values()))
+            names = ", ".join(map(operation_name, _OPERATIONS.values()))
             raise UsageError(
                 f"--operation {text}: unknown operation; valid are {names}"
                 + (f"; did you mean {near}?" if near else "")

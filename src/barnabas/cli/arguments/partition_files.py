@@ -16,7 +16,16 @@ from barnabas.cli.arguments.standard_input import read_file
 from barnabas.common.topic_name import topic_name_problem
 from barnabas.common.topic_partition import TopicPartition
 
-__all__ = ["ANY", "Move", "moves_document", "read_moves", "read_offsets", "read_partitions", "read_text", "read_topics"]
+__all__ = [
+    "ANY",
+    "RequestedReplicas",
+    "moves_document",
+    "read_moves",
+    "read_offsets",
+    "read_partitions",
+    "read_text",
+    "read_topics",
+]
 
 ANY = "any"
 """The broker chooses the directory of the replica."""
@@ -26,7 +35,7 @@ _OFFSET_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class RequestedReplicas:
     """The requested replicas of a partition, the preferred leader first, and the directory on each broker."""
 
     replicas: tuple[int, ...]
@@ -46,9 +55,9 @@ def read_text(path: str, option: str) -> str:
         raise UsageError(f"{option}: {path} is not UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def read_moves(path: str, option: str) -> dict[TopicPartition, Move]:
+def read_moves(path: str, option: str) -> dict[TopicPartition, RequestedReplicas]:
     """``{"version": 1, "partitions": [{"topic": .., "partition": .., "replicas": [..], "log_dirs": [..]}]}``."""
-    found: dict[TopicPartition, Move] = {}
+    found: dict[TopicPartition, RequestedReplicas] = {}
     for where, partition, entry in _partitions(path, option):
         if partition in found:
             raise UsageError(f"{where}: {partition} is listed twice")
@@ -59,7 +68,7 @@ def read_moves(path: str, option: str) -> dict[TopicPartition, Move]:
             )
         if len(set(replicas)) < len(replicas):
             raise UsageError(f"{where}: {partition}: {replicas} lists a broker twice")
-        found[partition] = Move(tuple(replicas), _log_dirs(entry.get("log_dirs"), len(replicas), where))
+        found[partition] = RequestedReplicas(tuple(replicas), _log_dirs(entry.get("log_dirs"), len(replicas), where))
     return found
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.bench.advice import ADVICE
-from barnabas.cli.bench.clients import Figures, WatchedNetwork, measure_requests
+from barnabas.cli.bench.clients import RequestLatencies, WatchedNetwork, measure_requests
 from barnabas.cli.bench.measurements import (
     LATENCY_COLUMNS,
     latency_cells,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from barnabas.clients.admin.results import Results
     from barnabas.clients.client_config import ClientConfig
 
-__all__ = ["OPERATIONS", "AdminLoad", "measure_admin", "would_do"]
+__all__ = ["OPERATIONS", "AdminLoad", "admin_dry_run", "measure_admin"]
 
 OPERATIONS = {
     "create-topics": "CREATE on Cluster, or on Topic:{prefix}",
@@ -102,14 +102,14 @@ class AdminLoad:
 
 
 @dataclass(slots=True)
-class Made:
+class CreatedResources:
     """Topics and ACLs that may exist because of this run: requested, and not refused."""
 
     topics: dict[str, None] = field(default_factory=dict)
     rules: dict[AclBinding, None] = field(default_factory=dict)
 
 
-def would_do(load: AdminLoad) -> Answer:
+def admin_dry_run(load: AdminLoad) -> Answer:
     sheet = Sheet(columns=("operation", "requests", "items in each"))
     for name in load.operations:
         sheet.add(name, f"{load.requests:,}", f"{load.items:,}")
@@ -131,7 +131,7 @@ def would_do(load: AdminLoad) -> Answer:
 
 async def measure_admin(config: ClientConfig, load: AdminLoad, stop: asyncio.Event) -> Answer:
     """Raises ClientError when no node answers."""
-    throttle, made = ThrottleStatistics(), Made()
+    throttle, made = ThrottleStatistics(), CreatedResources()
     async with AsyncExitStack() as stack:
         admins = []
         for _ in range(load.clients):
@@ -139,7 +139,7 @@ async def measure_admin(config: ClientConfig, load: AdminLoad, stop: asyncio.Eve
             stack.push_async_callback(network.close)
             await network.connect()
             admins.append(AdminClient(config=config, network=WatchedNetwork(network, throttle)))
-        figures: list[Figures] = []
+        figures: list[RequestLatencies] = []
         try:
             await _measure_all(load, admins, made, figures, stop)
         finally:
@@ -148,7 +148,11 @@ async def measure_admin(config: ClientConfig, load: AdminLoad, stop: asyncio.Eve
 
 
 async def _measure_all(
-    load: AdminLoad, admins: Sequence[AdminClient], made: Made, figures: list[Figures], stop: asyncio.Event
+    load: AdminLoad,
+    admins: Sequence[AdminClient],
+    made: CreatedResources,
+    figures: list[RequestLatencies],
+    stop: asyncio.Event,
 ) -> None:
     is_shown = False
     for name in load.operations:
@@ -164,7 +168,7 @@ async def _measure_all(
             return
 
 
-def _request(name: str, load: AdminLoad, made: Made) -> Callable[[AdminClient, int], Awaitable[int]]:
+def _request(name: str, load: AdminLoad, made: CreatedResources) -> Callable[[AdminClient, int], Awaitable[int]]:
     """A function that sends the request with a number, and returns how many items it had."""
 
     def some_topics(index: int) -> list[str]:
@@ -201,7 +205,7 @@ def _request(name: str, load: AdminLoad, made: Made) -> Callable[[AdminClient, i
     return dict(zip(OPERATIONS, calls, strict=True))[name]
 
 
-async def _create(load: AdminLoad, admin: AdminClient, made: Made, names: list[str]) -> int:
+async def _create(load: AdminLoad, admin: AdminClient, made: CreatedResources, names: list[str]) -> int:
     made.topics.update(dict.fromkeys(names))
     results = await admin.create_topics([NewTopic(name, load.partitions, load.replication_factor) for name in names])
     for name in results.errors:
@@ -209,7 +213,7 @@ async def _create(load: AdminLoad, admin: AdminClient, made: Made, names: list[s
     return _all_of(results)
 
 
-async def _set_up(load: AdminLoad, admin: AdminClient, made: Made) -> None:
+async def _set_up(load: AdminLoad, admin: AdminClient, made: CreatedResources) -> None:
     """Create topics for operations that need some, when creating them is not measured."""
     await _create(load, admin, made, [load.topic(index) for index in range(load.makes_topics)])
 
@@ -235,7 +239,7 @@ def _all_of(results: Results[Any, Any]) -> int:
 
 
 async def _clean_up(
-    load: AdminLoad, admins: Sequence[AdminClient], made: Made, figures: list[Figures]
+    load: AdminLoad, admins: Sequence[AdminClient], made: CreatedResources, figures: list[RequestLatencies]
 ) -> list[Problem]:
     """Remove what was created, and report what could not be removed, also after an interrupt."""
     never = asyncio.Event()
@@ -273,7 +277,7 @@ async def _clean_up(
     return _left_behind(load, made)
 
 
-async def _until_gone(load: AdminLoad, admin: AdminClient, made: Made) -> None:
+async def _until_gone(load: AdminLoad, admin: AdminClient, made: CreatedResources) -> None:
     """Delete remaining topics: only this run uses these names, so a listed topic is not deleted everywhere yet, or was
     created late.
     """
@@ -291,7 +295,7 @@ async def _until_gone(load: AdminLoad, admin: AdminClient, made: Made) -> None:
         return  # The caller knows already which topics could not be deleted.
 
 
-def _left_behind(load: AdminLoad, made: Made) -> list[Problem]:
+def _left_behind(load: AdminLoad, made: CreatedResources) -> list[Problem]:
     problems = []
     if made.topics:
         text = f"{len(made.topics)} topics could not be deleted: {_some(made.topics)}"
@@ -310,7 +314,7 @@ def _some(names: Iterable[str]) -> str:
 # --- the answer
 
 
-def _is_without_authorizer(figures: Figures) -> bool:
+def _is_without_authorizer(figures: RequestLatencies) -> bool:
     """A cluster without an authorizer has no ACLs; everything else can be measured there."""
     failure = figures.failure
     return (
@@ -320,7 +324,9 @@ def _is_without_authorizer(figures: Figures) -> bool:
     )
 
 
-def _answer(load: AdminLoad, figures: Sequence[Figures], throttle: ThrottleStatistics, left: list[Problem]) -> Answer:
+def _answer(
+    load: AdminLoad, figures: Sequence[RequestLatencies], throttle: ThrottleStatistics, left: list[Problem]
+) -> Answer:
     sheet = Sheet(columns=("operation", "requests", "requests/s", "items/s", *LATENCY_COLUMNS))
     notes = throttle_notes(throttle)
     problems: list[Problem] = []
@@ -344,7 +350,7 @@ def _answer(load: AdminLoad, figures: Sequence[Figures], throttle: ThrottleStati
     return Answer(document, [sheet] if sheet.rows else [], notes, [*problems, *left])
 
 
-def _problem(load: AdminLoad, figures: Figures) -> Problem:
+def _problem(load: AdminLoad, figures: RequestLatencies) -> Problem:
     failure = figures.failure
     assert failure is not None
     if not isinstance(failure, AdminError | ClientError | ValueError):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from barnabas.clients.node_connection import NodeConnection, ResponseReader, SupportedVersions
     from barnabas.protocol.schema import Message, Request
 
-__all__ = ["Figures", "WatchedNetwork", "measure_requests"]
+__all__ = ["RequestLatencies", "WatchedNetwork", "measure_requests"]
 
 R = TypeVar("R", bound="Message")
 T = TypeVar("T")
@@ -27,7 +27,7 @@ _GRACE_S = 10.0
 
 
 @dataclass(slots=True)
-class Figures:
+class RequestLatencies:
     """Results of one kind of request. ``failure`` ended the run."""
 
     what: str
@@ -51,13 +51,13 @@ class Figures:
 
 async def measure_requests(
     what: str, count: int, clients: Sequence[T], ask: Callable[[T, int], Awaitable[int]], stop: asyncio.Event
-) -> Figures:
+) -> RequestLatencies:
     """``ask`` sends the request with a number (from 0) and returns how many items it had. The first error ends the run.
 
     After a stop each client still waits for its response: a request in flight could take effect after everything else.
     """
     loop = asyncio.get_running_loop()
-    figures = Figures(what)
+    figures = RequestLatencies(what)
     numbers = iter(range(count))
 
     async def work(client: T) -> None:

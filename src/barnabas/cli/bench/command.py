@@ -116,7 +116,7 @@ def produce(
     check_record_size(payloads.largest, settings.max_request_size)
 
     async def work(config: ClientConfig, stop: asyncio.Event) -> Answer:
-        from barnabas.cli.bench.produce import ProduceLoad, measure_produce, would_write
+        from barnabas.cli.bench.produce import ProduceLoad, measure_produce, produce_dry_run
 
         load = ProduceLoad(
             topic, num_records + warmup_records, payloads, None if throughput < 0 else throughput, warmup_records
@@ -124,7 +124,7 @@ def produce(
         notes = await new_topic.made(config, topic, dry_run=dry_run)
         if dry_run:
             rate = "as fast as the cluster accepts them" if load.rate is None else f"{load.rate:g} a second"
-            answer = await would_write(config, topic, load.count, rate, is_new=bool(notes))
+            answer = await produce_dry_run(config, topic, load.count, rate, is_new=bool(notes))
         else:
             answer = await measure_produce(config, settings, load, stop)
         answer.notes = [*notes, *answer.notes]
@@ -271,10 +271,10 @@ def end_to_end(
         load = EndToEndLoad(topic, num_records, record_size, rate, warmup_records, timeout_ms / 1000)
         notes = await new_topic.made(config, topic, dry_run=dry_run)
         if dry_run:
-            from barnabas.cli.bench.produce import would_write
+            from barnabas.cli.bench.produce import produce_dry_run
 
             total = num_records + warmup_records
-            answer = await would_write(config, topic, total, "and read back", is_new=bool(notes))
+            answer = await produce_dry_run(config, topic, total, "and read back", is_new=bool(notes))
         else:
             answer = await measure_end_to_end(config, produced, consumed, load, stop)
         answer.notes = [*notes, *answer.notes]
@@ -343,7 +343,7 @@ def admin(
         )
 
     async def work(config: ClientConfig, stop: asyncio.Event) -> Answer:
-        from barnabas.cli.bench.admin import OPERATIONS, AdminLoad, measure_admin, would_do
+        from barnabas.cli.bench.admin import OPERATIONS, AdminLoad, admin_dry_run, measure_admin
 
         wanted = [name for name in OPERATIONS if operation is None or name in operation]
         scope = f"{prefix}-{os.urandom(4).hex()}"
@@ -354,7 +354,7 @@ def admin(
 
         async with NetworkClient(config) as network:
             await network.connect()
-        return would_do(load)
+        return admin_dry_run(load)
 
     return options.measure(work, right="CREATE on Cluster")
 

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from barnabas import __version__
-from barnabas.cli.bench.clients import Figures, measure_requests
+from barnabas.cli.bench.clients import RequestLatencies, measure_requests
 from barnabas.cli.bench.measurements import LATENCY_COLUMNS, latency_cells, number, one_row, rate
 from barnabas.cli.output.advice import problem_of
 from barnabas.cli.output.answer import Answer
@@ -54,7 +54,7 @@ async def measure_api_versions(config: ClientConfig, count: int, connections: in
     return _answer(figures, "requests", {"connections": connections})
 
 
-def _answer(figures: Figures, unit: str, more: dict[str, object]) -> Answer:
+def _answer(figures: RequestLatencies, unit: str, more: dict[str, object]) -> Answer:
     cells = [f"{figures.requests:,}", number(rate(figures.requests, figures.elapsed_s))]
     sheet = one_row((unit, f"{unit}/s", *LATENCY_COLUMNS), [*cells, *latency_cells(figures.latencies)])
     found = figures.document()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from barnabas.clients.client_config import ClientConfig
     from barnabas.clients.consumer.config import ConsumerConfig
 
-__all__ = ["ConsumeLoad", "Received", "listed_offsets", "measure_consume"]
+__all__ = ["ConsumeLoad", "ConsumeResult", "listed_offsets", "measure_consume"]
 
 _LOOK_EVERY_S = 0.1
 
@@ -51,7 +51,7 @@ class ConsumeLoad:
 
 
 @dataclass(slots=True)
-class Received:
+class ConsumeResult:
     began_at: float
     wanted: int | None
     enough: asyncio.Event
@@ -103,7 +103,7 @@ async def measure_consume(
         until = None
         if load.count is None:
             until = await listed_offsets(config, metadata, OffsetSpec.latest(), read_committed=settings.read_committed)
-        received = Received(loop.time(), load.count, asyncio.Event())
+        received = ConsumeResult(loop.time(), load.count, asyncio.Event())
         fetcher = Fetcher(
             network, source, settings, positions, received.take, until=until, answered=received.fetches.record
         )
@@ -117,7 +117,7 @@ async def measure_consume(
         return _answer(load, received, fetcher, has_stopped=stop.is_set())
 
 
-async def _until_enough(fetcher: Fetcher, received: Received, patience_s: float) -> None:
+async def _until_enough(fetcher: Fetcher, received: ConsumeResult, patience_s: float) -> None:
     """Ends when enough records or all records are read, on an error, or when no record arrives in time."""
     loop = asyncio.get_running_loop()
     while not (received.enough.is_set() or fetcher.finished.is_set()):
@@ -131,7 +131,7 @@ async def _until_enough(fetcher: Fetcher, received: Received, patience_s: float)
                 task.cancel()
 
 
-def _answer(load: ConsumeLoad, received: Received, fetcher: Fetcher, *, has_stopped: bool) -> Answer:
+def _answer(load: ConsumeLoad, received: ConsumeResult, fetcher: Fetcher, *, has_stopped: bool) -> Answer:
     counts = (received.records, received.size, received.elapsed_s)
     columns = (*VOLUME_COLUMNS, *(f"fetch {name}" for name in LATENCY_COLUMNS))
     sheet = one_row(columns, [*volume_cells(*counts), *latency_cells(received.fetches)])

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from barnabas.clients.producer.batch import ProducerBatch
     from barnabas.clients.producer.config import ProducerConfig
 
-__all__ = ["EndToEndLoad", "Trips", "measure_end_to_end"]
+__all__ = ["EndToEndLatencies", "EndToEndLoad", "measure_end_to_end"]
 
 _NUMBER = slice(8, 16)
 _NAP_S = 0.1
@@ -60,7 +60,7 @@ class EndToEndLoad:
 
 
 @dataclass(slots=True)
-class Trips:
+class EndToEndLatencies:
     """Records in flight, and latencies of the others. The first ``warmup`` records are not counted."""
 
     mark: bytes
@@ -108,7 +108,7 @@ async def measure_end_to_end(
     config: ClientConfig, produced: ProducerConfig, consumed: ConsumerConfig, load: EndToEndLoad, stop: asyncio.Event
 ) -> Answer:
     """Raises AdminError or ClientError when it can't start."""
-    trips = Trips(os.urandom(8), load.warmup)
+    trips = EndToEndLatencies(os.urandom(8), load.warmup)
     async with (
         NetworkClient(config) as reading,
         NetworkClient(config) as writing,
@@ -128,7 +128,7 @@ async def measure_end_to_end(
         return _answer(load, trips, producer, fetcher, has_stopped=stop.is_set())
 
 
-async def _trips(producer: TopicProducer, fetcher: Fetcher, trips: Trips, load: EndToEndLoad) -> None:
+async def _trips(producer: TopicProducer, fetcher: Fetcher, trips: EndToEndLatencies, load: EndToEndLoad) -> None:
     """Send, and wait until all records have arrived, an error, or no record arrives in time."""
     loop = asyncio.get_running_loop()
     pacer = Pacer(load.rate, loop.time())
@@ -159,7 +159,7 @@ async def _trips(producer: TopicProducer, fetcher: Fetcher, trips: Trips, load: 
 
 
 def _answer(
-    load: EndToEndLoad, trips: Trips, producer: TopicProducer, fetcher: Fetcher, *, has_stopped: bool
+    load: EndToEndLoad, trips: EndToEndLatencies, producer: TopicProducer, fetcher: Fetcher, *, has_stopped: bool
 ) -> Answer:
     sheet = Sheet(columns=("from sent to", "records", *LATENCY_COLUMNS))
     for name, latencies in (("received", trips.latencies), ("acknowledged", trips.acknowledged)):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from barnabas.clients.producer.batch import ProducerBatch
     from barnabas.clients.producer.config import ProducerConfig
 
-__all__ = ["Delivered", "ProduceLoad", "make_records", "measure_produce", "would_write"]
+__all__ = ["ProduceLoad", "ProduceResult", "make_records", "measure_produce", "produce_dry_run"]
 
 _TURN_BYTES = 64 * 1024
 """After this much the event loop runs other tasks, which send the records."""
@@ -54,7 +54,7 @@ class ProduceLoad:
 
 
 @dataclass(slots=True)
-class Delivered:
+class ProduceResult:
     """Acknowledged records. Those of the warm-up are dropped when it ends."""
 
     began_at: float
@@ -112,7 +112,7 @@ async def measure_produce(
 ) -> Answer:
     """Raises AdminError or ClientError when it can't start."""
     loop = asyncio.get_running_loop()
-    delivered = Delivered(loop.time(), load.warmup)
+    delivered = ProduceResult(loop.time(), load.warmup)
     async with (
         NetworkClient(config) as network,
         TopicProducer(network, load.topic, settings, delivered.take) as producer,
@@ -132,7 +132,7 @@ async def measure_produce(
         return _answer(load, settings, delivered, producer)
 
 
-async def would_write(config: ClientConfig, topic: str, count: int, what: str, *, is_new: bool) -> Answer:
+async def produce_dry_run(config: ClientConfig, topic: str, count: int, what: str, *, is_new: bool) -> Answer:
     """Make the checks with which a run begins, except for a topic that would be created."""
     text = f"{count:,} records would be written to {topic}, {what}"
     if not is_new:
@@ -142,7 +142,7 @@ async def would_write(config: ClientConfig, topic: str, count: int, what: str, *
     return Answer({"dry_run": True, "topic": topic, "records": count}, notes=[text, "nothing was written"])
 
 
-def _answer(load: ProduceLoad, settings: ProducerConfig, delivered: Delivered, producer: TopicProducer) -> Answer:
+def _answer(load: ProduceLoad, settings: ProducerConfig, delivered: ProduceResult, producer: TopicProducer) -> Answer:
     counts = (delivered.records, delivered.size, delivered.elapsed_s)
     sheet = one_row((*VOLUME_COLUMNS, *LATENCY_COLUMNS), [*volume_cells(*counts), *latency_cells(delivered.latencies)])
     statistics = producer.statistics

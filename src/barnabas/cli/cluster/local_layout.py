@@ -20,7 +20,7 @@ __all__ = [
     "SUPER_USER",
     "LocalCluster",
     "LocalNode",
-    "NoPorts",
+    "NoFreePorts",
     "choose_ports",
     "new_cluster",
 ]
@@ -55,7 +55,7 @@ _SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 Role = Literal["controller", "broker"]
 
 
-class NoPorts(ValueError):
+class NoFreePorts(ValueError):
     """The nodes can't have their ports. The message says which are in use."""
 
 
@@ -205,17 +205,17 @@ def new_cluster(
 def choose_ports(count: int, base: int | None, is_free: Callable[[int], bool]) -> list[int]:
     """Consecutive ports from ``base`` on; without it, the first free range, 9092 if possible.
 
-    Raises NoPorts.
+    Raises NoFreePorts.
     """
     if base is None:
         for first in range(FIRST_PORT, _FIRST_OUTGOING_PORT - count, _BETWEEN_CLUSTERS):
             if all(map(is_free, _neighbours(first, count))):
                 return list(_neighbours(first, count))
-        raise NoPorts(f"no {count} consecutive ports are free: choose the first with --port-base")
+        raise NoFreePorts(f"no {count} consecutive ports are free: choose the first with --port-base")
     if not 1 <= base <= PORT_MAX + 1 - count:
-        raise NoPorts(f"--port-base {base}: with {count} nodes it must be 1 to {PORT_MAX + 1 - count}")
+        raise NoFreePorts(f"--port-base {base}: with {count} nodes it must be 1 to {PORT_MAX + 1 - count}")
     if taken := [str(port) for port in _neighbours(base, count) if not is_free(port)]:
-        raise NoPorts(f"--port-base {base}: {', '.join(taken)} can't be used: choose another, or omit the option")
+        raise NoFreePorts(f"--port-base {base}: {', '.join(taken)} can't be used: choose another, or omit the option")
     return list(_neighbours(base, count))
 
 

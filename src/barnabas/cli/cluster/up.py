@@ -20,7 +20,7 @@ from barnabas.cli.cluster.local_layout import (
     SUPER_USER,
     LocalCluster,
     LocalNode,
-    NoPorts,
+    NoFreePorts,
     choose_ports,
     new_cluster,
 )
@@ -85,7 +85,7 @@ def up(
     try:
         wanted = _Wanted(controllers, brokers, port_base, acls)
         return _up(wanted, Path(data).absolute(), dry_run=dry_run, options=options)
-    except (FolderProblem, NoPorts) as error:
+    except (FolderProblem, NoFreePorts) as error:
         raise UsageError(str(error)) from error
     except (FormatError, InvalidSettings) as error:
         problem = Problem(str(error), advice=f"correct that, or use another folder than {data} (--data)")
@@ -146,7 +146,7 @@ def _run(supervisor: Supervisor, cluster: LocalCluster, folder: Path, options: A
 
 
 def _cluster(folder: Path, wanted: _Wanted) -> LocalCluster:
-    """The cluster of the folder, or a new one. Raises FolderProblem, NoPorts."""
+    """The cluster of the folder, or a new one. Raises FolderProblem, NoFreePorts."""
     controllers, brokers, port_base, acls = wanted
     from barnabas.cli.cluster.local_folder import FolderProblem, is_free, read_cluster, taken_ports
     from barnabas.cli.storage.command import random_uuid

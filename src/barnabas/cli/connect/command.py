@@ -13,7 +13,7 @@ from barnabas.cli.connect.connector_configs import create, delete, patch, update
 from barnabas.cli.connect.offsets import alter_offsets, offsets, reset_offsets
 from barnabas.cli.connect.options import WorkerOptions
 from barnabas.cli.connect.states import pause, restart, resume, stop
-from barnabas.cli.connect.tables import each_asked, failure_notes, status_document, status_sheet, tasks_text
+from barnabas.cli.connect.tables import failure_notes, request_each, status_document, status_sheet, tasks_text
 from barnabas.cli.connect.topics import reset_topics, topics
 from barnabas.cli.connect.worker_info import health, loggers, logs, plugin_config, plugins, set_logger
 from barnabas.cli.output.answer import Answer
@@ -76,7 +76,7 @@ def status(connector: list[str] | None = None, *, options: WorkerOptions | None 
 
     def work(worker: ConnectClient) -> Answer:
         names = connector or sorted(worker.connectors())
-        found, problems = each_asked(names, worker.status)
+        found, problems = request_each(names, worker.status)
         answer = Answer({"connectors": [status_document(status) for status in found.values()]}, problems=problems)
         if found:
             answer.sheets = [status_sheet(list(found.values()))]
@@ -104,7 +104,7 @@ def config(connector: str, *, options: WorkerOptions | None = None) -> int:
     """
 
     def work(worker: ConnectClient) -> Answer:
-        found, problems = each_asked([connector], worker.config)
+        found, problems = request_each([connector], worker.config)
         settings = found.get(connector, {})
         sheet = Sheet(columns=("setting", "value"))
         for key, value in sorted(settings.items()):
@@ -129,7 +129,7 @@ def tasks(connector: str, *, options: WorkerOptions | None = None) -> int:
     """
 
     def work(worker: ConnectClient) -> Answer:
-        found, problems = each_asked([connector], worker.tasks)
+        found, problems = request_each([connector], worker.tasks)
         sheet = Sheet(columns=("task", "setting", "value"))
         documents = []
         for task in found.get(connector, ()):

@@ -10,7 +10,7 @@ from barnabas.cli.arguments.cluster_options import Flag, UsageError
 from barnabas.cli.arguments.config_options import parse_delete_config, parse_settings
 from barnabas.cli.connect.arguments import read_config
 from barnabas.cli.connect.options import WorkerChangeOptions, WorkerOptions, problem_of_request
-from barnabas.cli.connect.tables import each_asked
+from barnabas.cli.connect.tables import request_each
 from barnabas.cli.connect.wait import wait_for
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.output.table import Sheet
@@ -165,7 +165,7 @@ def update(
     dry_run = options.dry_run
 
     def work(worker: ConnectClient) -> Answer:
-        before, problems = each_asked([name], worker.config)
+        before, problems = request_each([name], worker.config)
         notes: list[str] = []
         if not problems:
             problems, notes = _checked(worker, name, settings)
@@ -217,7 +217,7 @@ def patch(
     dry_run = options.dry_run
 
     def work(worker: ConnectClient) -> Answer:
-        before, problems = each_asked([connector], worker.config)
+        before, problems = request_each([connector], worker.config)
         if problems:
             return change_answer([], problems, dry_run=dry_run)
         merged = {key: value for key, value in (before[connector] | given).items() if value is not None}
@@ -256,7 +256,7 @@ def delete(
 
     def work(worker: ConnectClient) -> Answer:
         ask: Any = worker.config if dry_run else worker.delete
-        found, problems = each_asked(connector, ask)
+        found, problems = request_each(connector, ask)
         there_not = [problem for problem in problems if if_exists and problem.code == str(_NOT_FOUND)]
         notes = [f"{problem.item} does not exist" for problem in there_not]
         left = [problem for problem in problems if problem not in there_not]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.cli.arguments.cluster_options import UsageError
 from barnabas.cli.connect.arguments import parse_offsets, read_offsets_file
 from barnabas.cli.connect.options import WorkerChangeOptions, WorkerOptions, problem_of_request
-from barnabas.cli.connect.tables import each_asked
+from barnabas.cli.connect.tables import request_each
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.output.table import Sheet
 
@@ -36,7 +36,7 @@ def offsets(connector: str, *, options: WorkerOptions | None = None) -> int:
     """
 
     def work(worker: ConnectClient) -> Answer:
-        found, problems = each_asked([connector], worker.offsets)
+        found, problems = request_each([connector], worker.offsets)
         positions = found.get(connector, [])
         sheet = Sheet(columns=("partition", "offset"))
         for position in sorted(positions, key=_order):
@@ -105,7 +105,7 @@ def reset_offsets(connector: str, *, options: WorkerChangeOptions | None = None)
     dry_run = options.dry_run
 
     def work(worker: ConnectClient) -> Answer:
-        found, problems = each_asked([connector], worker.offsets)
+        found, problems = request_each([connector], worker.offsets)
         if problems:
             return change_answer([], problems, dry_run=dry_run)
         forgotten = [{"partition": position["partition"], "offset": None} for position in found[connector]]

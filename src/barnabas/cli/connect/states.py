@@ -10,7 +10,7 @@ from cyclopts.validators import Number
 
 from barnabas.cli.arguments.cluster_options import Flag, UsageError
 from barnabas.cli.connect.options import WorkerChangeOptions
-from barnabas.cli.connect.tables import each_asked, status_document, tasks_text
+from barnabas.cli.connect.tables import request_each, status_document, tasks_text
 from barnabas.cli.connect.wait import wait_for
 from barnabas.cli.output.answer import Answer, Change, change_answer
 
@@ -140,7 +140,7 @@ def _change(
 
     def work(worker: ConnectClient) -> Answer:
         ask: Callable[[str], object] = worker.status if dry_run else asking(worker)
-        found, problems = each_asked(connector, ask)
+        found, problems = request_each(connector, ask)
         changes = [Change("connector", name, done, _now(found[name]) if dry_run else "") for name in found]
         if wait and not dry_run:
             for name in found:

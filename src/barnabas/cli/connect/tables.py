@@ -13,14 +13,14 @@ from barnabas.cli.output.table import Sheet
 if TYPE_CHECKING:
     from barnabas.connect.rest.connect_client import Document
 
-__all__ = ["each_asked", "failure_notes", "first_line", "status_document", "status_sheet", "tasks_text"]
+__all__ = ["failure_notes", "first_line", "request_each", "status_document", "status_sheet", "tasks_text"]
 
 T = TypeVar("T")
 
 _LINES_OF_TRACE = 3
 
 
-def each_asked(names: Sequence[str], ask: Callable[[str], T]) -> tuple[dict[str, T], list[Problem]]:
+def request_each(names: Sequence[str], ask: Callable[[str], T]) -> tuple[dict[str, T], list[Problem]]:
     """The response for each name. An error for one does not stop the others."""
     from barnabas.connect.rest.connect_client import RequestRefused
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.connect.options import WorkerChangeOptions, WorkerOptions
-from barnabas.cli.connect.tables import each_asked
+from barnabas.cli.connect.tables import request_each
 from barnabas.cli.output.answer import Answer, Change, change_answer
 from barnabas.cli.output.table import Sheet
 
@@ -29,7 +29,7 @@ def topics(connector: list[str] | None = None, *, options: WorkerOptions | None 
     """
 
     def work(worker: ConnectClient) -> Answer:
-        found, problems = each_asked(connector or sorted(worker.connectors()), worker.topics)
+        found, problems = request_each(connector or sorted(worker.connectors()), worker.topics)
         sheet = Sheet(columns=("connector", "topic"))
         for name, used in found.items():
             for topic in sorted(used):
@@ -58,7 +58,7 @@ def reset_topics(connector: list[str], *, options: WorkerChangeOptions | None = 
 
     def work(worker: ConnectClient) -> Answer:
         ask: Any = worker.topics if dry_run else worker.reset_topics
-        found, problems = each_asked(connector, ask)
+        found, problems = request_each(connector, ask)
         changes = [Change("topics", f"of connector {name}", "forgotten") for name in found]
         return change_answer(changes, problems, dry_run=dry_run)
 

@@ -11,7 +11,7 @@ from cyclopts.validators import Number
 
 from barnabas.cli.arguments.cluster_options import Flag
 from barnabas.cli.connect.options import WorkerChangeOptions, WorkerOptions, problem_of_request
-from barnabas.cli.connect.tables import each_asked
+from barnabas.cli.connect.tables import request_each
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.output.table import Sheet
 
@@ -65,7 +65,7 @@ def plugin_config(plugin: str, *, version: str | None = None, options: WorkerOpt
     """
 
     def work(worker: ConnectClient) -> Answer:
-        found, problems = each_asked([plugin], lambda name: worker.plugin_config(name, version))
+        found, problems = request_each([plugin], lambda name: worker.plugin_config(name, version))
         advice = "'barnabas connect plugins --all' lists the plugins"
         problems = [replace(problem, advice=advice) for problem in problems]
         sheet = Sheet(columns=("setting", "type", "default", "documentation"))
@@ -150,7 +150,7 @@ def loggers(logger: str | None = None, *, options: WorkerOptions | None = None) 
         if logger is None:
             found, refused = worker.loggers(), []
         else:
-            found, refused = each_asked([logger], worker.logger)
+            found, refused = request_each([logger], worker.logger)
         problems = [replace(problem, advice="'barnabas connect loggers' lists the loggers") for problem in refused]
         sheet = Sheet(columns=("logger", "level"))
         for name, described in sorted(found.items()):

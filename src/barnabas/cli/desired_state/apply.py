@@ -174,7 +174,7 @@ async def _steps_of(admin: AdminClient, made: Plan, passwords: Mapping[Credentia
     for (step,) in in_steps(made.steps, 1, "applying"):
         # Brokers apply the steps in order: a broker that shows the last one shows all.
         is_last = step is made.steps[-1]
-        errors = await desired_state_cluster.perform(admin, step, passwords, wait=is_last)
+        errors = await desired_state_cluster.apply_step(admin, step, passwords, wait=is_last)
         if errors:
             return errors
     return {}

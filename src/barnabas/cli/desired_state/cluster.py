@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, Results
     from barnabas.clients.admin.errors import AdminError
 
-__all__ = ["everything", "perform", "read_cluster"]
+__all__ = ["apply_step", "read_cluster", "whole_cluster_scope"]
 
 Errors: TypeAlias = "Mapping[Any, AdminError]"
 """What was refused, by topic, ACL, user or resource, and why."""
@@ -49,7 +49,7 @@ _ITERATIONS = 8192
 """Iterations of a new credential, unless the file sets them."""
 
 
-def everything(*, has_internal_topics: bool = False) -> Scope:
+def whole_cluster_scope(*, has_internal_topics: bool = False) -> Scope:
     """The scope of an export."""
     every = NamePattern("", True)
     kinds = (("user",), ("client-id",), ("client-id", "user"), ("ip",))
@@ -174,7 +174,9 @@ async def _users(admin: AdminClient, scope: Scope) -> dict[Credential, int | Non
     }
 
 
-async def perform(admin: AdminClient, step: Step, passwords: Mapping[Credential, str], *, wait: bool = False) -> Errors:
+async def apply_step(
+    admin: AdminClient, step: Step, passwords: Mapping[Credential, str], *, wait: bool = False
+) -> Errors:
     """Make a step and return its problems. With ``wait``, return when every live broker shows all steps so far."""
     work = {
         StepKind.CREATE_ACLS: _create_acls,

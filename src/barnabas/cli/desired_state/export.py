@@ -58,21 +58,21 @@ def export(
     include_internal
         Also internal topics, such as __consumer_offsets.
     """
-    from barnabas.cli.desired_state.cluster import everything
+    from barnabas.cli.desired_state.cluster import whole_cluster_scope
 
     chosen = options or FileOptions()
     if chosen.output == "table":
         chosen = replace(chosen, output="yaml")
-    scope = everything(has_internal_topics=include_internal)
+    scope = whole_cluster_scope(has_internal_topics=include_internal)
     if only:
         scope = scope._replace(**{name: () for name in scope._fields if name not in only})
 
     async def work(found: Found) -> Answer:
-        from barnabas.access.export import exported
+        from barnabas.access.export import export_cluster
         from barnabas.access.plan import owned_part
 
         state: ClusterState = owned_part(found.state, scope)
-        document, notes = exported(state)
+        document, notes = export_cluster(state)
         return _File(document, notes=[*found.notes, *notes])
 
     return chosen.find(scope, work, needs_all=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from barnabas.access.acl_text import operation_word, type_word
+from barnabas.access.acl_text import operation_name, resource_type_name
 from barnabas.access.any_resource import AnyResourceChange
 from barnabas.access.cluster_state import HIDDEN, TOPIC, ConfigTarget, entity_text, is_secret
 from barnabas.access.explain import rule_text
@@ -175,11 +175,11 @@ def _access_cells(change: AccessChange, *, is_opening: bool) -> list[str]:
 
 def _right_cells(change: AnyResourceChange) -> list[str]:
     word = "an idempotent producer" if change.operation == AclOperation.WRITE else "some"
-    kind = type_word(change.resource_type)
+    kind = resource_type_name(change.resource_type)
     return [
         change.principal,
         _hosts(change.hosts, change.hosts_except),
-        operation_word(change.operation),
+        operation_name(change.operation),
         f"some {kind} ({word})" if kind == "Topic" else f"some {kind}",
         "",
     ]
@@ -193,11 +193,11 @@ def _operations(codes: Sequence[int], resource_type: int) -> str:
     supported = set(map(int, supported_operations(resource_type)))
     if len(supported) > 1 and supported <= set(codes):
         return "All"
-    return ", ".join(map(operation_word, codes))
+    return ", ".join(map(operation_name, codes))
 
 
 def _names(names: NameClass) -> str:
-    kind = type_word(names.resource_type)
+    kind = resource_type_name(names.resource_type)
     if names.pattern_type == PatternType.LITERAL:
         return f"{kind}:{names.name}"
     if names.is_rest:

@@ -14,11 +14,11 @@ from barnabas.common.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, OffsetAndMetadata
 
-__all__ = ["Way", "wanted_offsets"]
+__all__ = ["OffsetTarget", "wanted_offsets"]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class OffsetTarget:
     """``kind`` is the option without dashes; ``number`` its offset, its shift, or its time in milliseconds.
 
     ``offsets`` are read from a file.
@@ -31,7 +31,7 @@ class Way:
 
 async def wanted_offsets(
     admin: AdminClient,
-    way: Way,
+    way: OffsetTarget,
     partitions: Sequence[TopicPartition],
     committed: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, Any]]:
@@ -61,7 +61,7 @@ async def wanted_offsets(
     return new, errors
 
 
-def _offset(way: Way, first: int, end: int, at: int | None, by_time: int) -> int:
+def _offset(way: OffsetTarget, first: int, end: int, at: int | None, by_time: int) -> int:
     """The committed offset, or the log end offset where none is committed."""
     match way.kind:
         case "to-earliest":

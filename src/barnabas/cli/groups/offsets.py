@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from barnabas.cli.arguments.cluster_options import ChangeOptions, Flag, Long, UsageError
 from barnabas.cli.arguments.partition_selection import Topics, is_meant, meant_partitions, parse_topics
 from barnabas.cli.arguments.time_options import parse_datetime, parse_duration
-from barnabas.cli.groups.offset_reset import Way, wanted_offsets
+from barnabas.cli.groups.offset_reset import OffsetTarget, wanted_offsets
 from barnabas.cli.groups.offsets_file import Plan, read_plan, written_plan
 from barnabas.cli.groups.tables import STOP, chosen_groups, group_names
 from barnabas.cli.output.advice import nearest, problem_of, problems_of
@@ -120,7 +120,7 @@ def reset_offsets(
 class _Reset:
     """Results for the groups, one after the other; ``offsets`` are their new ones."""
 
-    def __init__(self, way: Way, topics: Topics, plan: Plan, *, all_topics: bool, execute: bool) -> None:
+    def __init__(self, way: OffsetTarget, topics: Topics, plan: Plan, *, all_topics: bool, execute: bool) -> None:
         self._way, self._topics, self._plan = way, topics, plan
         self._all_topics, self._execute = all_topics, execute
         self._changes: list[Change] = []
@@ -130,7 +130,7 @@ class _Reset:
     async def of_group(self, admin: AdminClient, name: str) -> None:
         committed = (await admin.list_group_offsets([name]))[name].values
         if self._plan:
-            way, partitions = Way("from-file", offsets=self._plan[name]), sorted(self._plan[name])
+            way, partitions = OffsetTarget("from-file", offsets=self._plan[name]), sorted(self._plan[name])
         else:
             way = self._way
             partitions = await meant_partitions(admin, self._topics, committed, all_topics=self._all_topics)
@@ -226,18 +226,18 @@ def _way(
     moment: str | None,
     duration: str | None,
     file: str | None,
-) -> Way:
-    ways = [Way(kind) for kind, is_given in flags.items() if is_given]
-    ways += [Way(kind, number) for kind, number in numbers.items() if number is not None]
+) -> OffsetTarget:
+    ways = [OffsetTarget(kind) for kind, is_given in flags.items() if is_given]
+    ways += [OffsetTarget(kind, number) for kind, number in numbers.items() if number is not None]
     if moment is not None:
-        ways.append(Way("to-datetime", parse_datetime(moment)))
+        ways.append(OffsetTarget("to-datetime", parse_datetime(moment)))
     if duration is not None:
         import time
 
         back_ms = int(parse_duration(duration).total_seconds() * 1000)
-        ways.append(Way("by-duration", int(time.time() * 1000) - back_ms))
+        ways.append(OffsetTarget("by-duration", int(time.time() * 1000) - back_ms))
     if file is not None:
-        ways.append(Way("from-file"))
+        ways.append(OffsetTarget("from-file"))
     if len(ways) != 1:
         known = (
             "--to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, --by-duration or "

@@ -19,14 +19,14 @@ from barnabas.common.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, LogDirDescription, PartitionReassignment, TopicPartitionInfo
 
-__all__ = ["Survey", "survey"]
+__all__ = ["ClusterReplicas", "read_cluster_replicas"]
 
 _LOOKS = 5
 _PAUSE_S = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class ClusterReplicas:
     """``brokers`` are the live ones, with their racks. ``replicas`` include the targets of ``under_way`` moves.
 
     ``room`` is the free space of a broker's disks in bytes, if known. ``cordoned`` brokers accept no new replicas.
@@ -42,7 +42,7 @@ class Survey:
     problems: Sequence[Problem]
 
 
-async def survey(admin: AdminClient) -> Survey:
+async def read_cluster_replicas(admin: AdminClient) -> ClusterReplicas:
     brokers = {node.id: node.rack for node in (await admin.describe_cluster()).nodes}
     partitions, under_way, problems = await _settled_partitions(admin)
     directories = await admin.describe_log_dirs(brokers)
@@ -51,7 +51,7 @@ async def survey(admin: AdminClient) -> Survey:
     for partition, info in partitions.items():
         going = under_way.get(partition)
         replicas[partition] = tuple(info.replicas) if going is None else _target(going)
-    return Survey(
+    return ClusterReplicas(
         brokers,
         replicas,
         {partition: info.leader for partition, info in partitions.items()},

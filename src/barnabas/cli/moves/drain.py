@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from barnabas.cli.arguments.cluster_options import ChangeOptions, Flag, NodeId, UsageError
 from barnabas.cli.arguments.config_resources import resource_problems
-from barnabas.cli.moves.planned_move import MoveOptions, Moves, cancel, carry_out, usable_racks
+from barnabas.cli.moves.planned_move import MoveOptions, PlannedMoves, cancel, confirm_and_execute, usable_racks
 from barnabas.cli.moves.reassignment import ids
 from barnabas.cli.output.answer import Answer, Problem
 
 if TYPE_CHECKING:
-    from barnabas.cli.moves.cluster_survey import Survey
+    from barnabas.cli.moves.cluster_survey import ClusterReplicas
     from barnabas.cli.moves.move_plan import MovePlan
     from barnabas.clients.admin import AdminClient
 
@@ -62,14 +62,14 @@ def drain(
                 admin, lambda going: not set(leaving).isdisjoint(going.removing_replicas), dry_run=dry_run
             )
 
-        async def first(admin: AdminClient, found: Survey) -> list[Problem]:
+        async def first(admin: AdminClient, found: ClusterReplicas) -> list[Problem]:
             return await _cordon(admin, [broker for broker in leaving if broker in found.brokers], "*", dry_run=False)
 
         empty = f"{'brokers' if len(leaving) > 1 else 'broker'} {ids(leaving)} {'have' if len(leaving) > 1 else 'has'}"
         done = [f"{empty} no replicas: stop it, then 'barnabas cluster unregister'"]
-        return await carry_out(
+        return await confirm_and_execute(
             admin,
-            Moves(
+            PlannedMoves(
                 lambda found: _plan(found, moves, leaving), moves, options, done, repeats=True,
                 problems=lambda found: _objections(found, leaving), first=first if cordon else None,
             ),
@@ -90,7 +90,7 @@ async def _cordon(
     return await resource_problems(admin, results.errors, "ALTER_CONFIGS")
 
 
-def _objections(found: Survey, leaving: tuple[int, ...]) -> list[Problem]:
+def _objections(found: ClusterReplicas, leaving: tuple[int, ...]) -> list[Problem]:
     held = {broker for brokers in found.replicas.values() for broker in brokers}
     known = sorted({*found.brokers, *held})
     problems = [
@@ -113,13 +113,13 @@ def _objections(found: Survey, leaving: tuple[int, ...]) -> list[Problem]:
     return problems
 
 
-def _plan(found: Survey, moves: MoveOptions, leaving: tuple[int, ...]) -> MovePlan:
+def _plan(found: ClusterReplicas, moves: MoveOptions, leaving: tuple[int, ...]) -> MovePlan:
     from barnabas.cli.moves.move_plan import MovePlan
-    from barnabas.placement.cluster_model import ClusterState
+    from barnabas.placement.cluster_model import ReplicaAssignments
     from barnabas.placement.replica_balance import drain
 
     racks = {
         broker: rack for broker, rack in usable_racks(found, moves, leaving).items() if broker not in found.cordoned
     }
-    state = ClusterState(racks, found.replicas, found.sizes, found.leaders)
+    state = ReplicaAssignments(racks, found.replicas, found.sizes, found.leaders)
     return MovePlan(found, drain(state, leaving))

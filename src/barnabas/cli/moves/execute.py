@@ -13,21 +13,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from barnabas.cli.arguments.partition_files import Move as Target
+from barnabas.cli.arguments.partition_files import RequestedReplicas as Target
 from barnabas.cli.moves.move_plan import MovePlan
 from barnabas.cli.moves.progress import is_watched, showing_moves
-from barnabas.cli.moves.reassignment import ALTER, Rates, Stage, ids, throttle, throttles
+from barnabas.cli.moves.reassignment import ALTER, ReassignmentState, ThrottleRates, ids, throttle, throttles
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Problem
 from barnabas.clients.admin import ElectionType
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.placement.cluster_model import Move
+from barnabas.placement.cluster_model import ReplicaMove
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, PartitionReassignment
 
-__all__ = ["Outcome", "execute"]
+__all__ = ["MoveResult", "execute"]
 
 _POLL_S = (0.1, 2.0)
 _SIZES_EVERY_S = 1.0
@@ -35,7 +35,7 @@ _SHOWN_S = 15.0
 
 
 @dataclass(slots=True)
-class Outcome:
+class MoveResult:
     """``moved`` partitions have their target replicas."""
 
     moved: list[TopicPartition] = field(default_factory=list)
@@ -46,12 +46,12 @@ class Outcome:
 
 async def execute(
     admin: AdminClient, plan: MovePlan, *, rate: int | None, at_once: int, until: float | None
-) -> Outcome:
+) -> MoveResult:
     """Throttle, move, elect. The caller removes the throttle when no partition moves any more.
 
     ``at_once`` is how many partitions a broker may move at once, ``until`` a deadline of ``time.monotonic``.
     """
-    outcome = Outcome()
+    outcome = MoveResult()
     outcome.problems += await _hold_back(admin, plan, rate)
     if outcome.problems:
         return outcome
@@ -75,8 +75,10 @@ async def _hold_back(admin: AdminClient, plan: MovePlan, rate: int | None) -> li
     if rate is None:
         return []
     survey = plan.survey
-    stage = Stage(survey.replicas, survey.under_way, survey.brokers, ())
-    wanted = throttles(stage, {move.partition: Target(move.after) for move in plan.moves if move.adds}, Rates(rate))
+    stage = ReassignmentState(survey.replicas, survey.under_way, survey.brokers, ())
+    wanted = throttles(
+        stage, {move.partition: Target(move.after) for move in plan.moves if move.adds}, ThrottleRates(rate)
+    )
     _, problems = await throttle(admin, wanted, dry_run=True)
     if not problems:
         _, problems = await throttle(admin, wanted, dry_run=False)
@@ -86,11 +88,11 @@ async def _hold_back(admin: AdminClient, plan: MovePlan, rate: int | None) -> li
 class _Moving:
     """Start waiting moves in the order of the plan, while their brokers have few enough ongoing ones."""
 
-    def __init__(self, admin: AdminClient, plan: MovePlan, at_once: int, outcome: Outcome) -> None:
+    def __init__(self, admin: AdminClient, plan: MovePlan, at_once: int, outcome: MoveResult) -> None:
         self._admin, self._plan, self._at_once, self._outcome = admin, plan, at_once, outcome
         self._waiting = deque(move for move in plan.moves if move.adds)
         self._count = len(self._waiting) + len(plan.survey.under_way)
-        self._begun: dict[TopicPartition, Move] = {}
+        self._begun: dict[TopicPartition, ReplicaMove] = {}
         self._ended: Counter[int] = Counter()
         self._under_way: Mapping[TopicPartition, PartitionReassignment] = plan.survey.under_way
         self._sizes_at = 0.0
@@ -115,7 +117,7 @@ class _Moving:
         busy: Counter[int] = Counter()
         for partition, going in self._under_way.items():
             busy.update(self._copying(partition, going.adding_replicas))
-        chosen: list[Move] = []
+        chosen: list[ReplicaMove] = []
         for _ in range(len(self._waiting)):
             move = self._waiting.popleft()
             brokers = self._copying(move.partition, move.adds)
@@ -156,7 +158,7 @@ class _Moving:
         return f"{max(0, self._count - left)} of {self._count} partitions, {len(self._under_way)} in progress"
 
 
-async def _reorder(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
+async def _reorder(admin: AdminClient, plan: MovePlan, outcome: MoveResult) -> None:
     """Moves that only change the preferred leader, without copying."""
     order = {move.partition: move.after for move in plan.moves if not move.adds}
     if order:
@@ -165,7 +167,7 @@ async def _reorder(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None
         outcome.moved += results.values
 
 
-async def _check(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
+async def _check(admin: AdminClient, plan: MovePlan, outcome: MoveResult) -> None:
     """Check the results. Brokers show the end of a move a moment after the controller; others may have cancelled it."""
     wanted = {partition: plan.after[partition] for partition in outcome.moved}
     until = time.monotonic() + _SHOWN_S
@@ -194,7 +196,7 @@ async def _check(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
         )
 
 
-async def _elect(admin: AdminClient, plan: MovePlan, outcome: Outcome) -> None:
+async def _elect(admin: AdminClient, plan: MovePlan, outcome: MoveResult) -> None:
     """Elect the preferred leaders, as far as possible."""
     wanted = {*plan.elections, *(move.partition for move in plan.moves)} & {*plan.elections, *outcome.moved}
     if not wanted:

@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import Any
 
 from barnabas.cli.arguments.partition_files import moves_document
-from barnabas.cli.moves.cluster_survey import Survey
+from barnabas.cli.moves.cluster_survey import ClusterReplicas
 from barnabas.cli.moves.reassignment import ids
 from barnabas.cli.output.answer import Problem
 from barnabas.cli.output.table import Sheet, size_of
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.placement.cluster_model import Move
+from barnabas.placement.cluster_model import ReplicaMove
 
 __all__ = ["MovePlan", "without_room"]
 
@@ -25,8 +25,8 @@ _SHOWN_MOVES = 40
 class MovePlan:
     """``elections`` are partitions whose preferred leader will be elected, moved or not."""
 
-    survey: Survey
-    moves: Sequence[Move]
+    survey: ClusterReplicas
+    moves: Sequence[ReplicaMove]
     elections: Sequence[TopicPartition] = ()
 
     @property
@@ -140,7 +140,7 @@ class MovePlan:
             "bytes_sent": self.sent[broker],
         }
 
-    def _move(self, move: Move) -> dict[str, Any]:
+    def _move(self, move: ReplicaMove) -> dict[str, Any]:
         return {
             "topic": move.partition.topic,
             "partition": move.partition.partition,

@@ -23,12 +23,12 @@ from barnabas.cli.output.table import show
 from barnabas.common.printable import printable
 
 if TYPE_CHECKING:
-    from barnabas.cli.moves.cluster_survey import Survey
+    from barnabas.cli.moves.cluster_survey import ClusterReplicas
     from barnabas.cli.moves.move_plan import MovePlan
-    from barnabas.cli.moves.throttle import FoundThrottle
+    from barnabas.cli.moves.throttle import CurrentThrottle
     from barnabas.clients.admin import AdminClient, PartitionReassignment
 
-__all__ = ["MoveOptions", "Moves", "cancel", "carry_out", "usable_racks"]
+__all__ = ["MoveOptions", "PlannedMoves", "cancel", "confirm_and_execute", "usable_racks"]
 
 _RIGHT = "ALTER on Cluster"
 _ROUNDS = 5
@@ -61,24 +61,24 @@ class MoveOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class PlannedMoves:
     """``plan`` raises ValueError for an impossible request; ``problems`` prevent any plan.
 
     ``done`` is the final message. With ``repeats``, plan again until no moves remain. ``first`` runs before the moves,
     and returns its problems.
     """
 
-    plan: Callable[[Survey], MovePlan]
+    plan: Callable[[ClusterReplicas], MovePlan]
     options: MoveOptions
     change: ChangeOptions
     done: Sequence[str] = ()
     repeats: bool = False
-    problems: Callable[[Survey], list[Problem]] = field(default=lambda _: [])
-    notes: Callable[[Survey], list[str]] = field(default=lambda _: [])
-    first: Callable[[AdminClient, Survey], Awaitable[list[Problem]]] | None = None
+    problems: Callable[[ClusterReplicas], list[Problem]] = field(default=lambda _: [])
+    notes: Callable[[ClusterReplicas], list[str]] = field(default=lambda _: [])
+    first: Callable[[AdminClient, ClusterReplicas], Awaitable[list[Problem]]] | None = None
 
 
-def usable_racks(found: Survey, options: MoveOptions, leaving: Iterable[int] = ()) -> dict[int, str | None]:
+def usable_racks(found: ClusterReplicas, options: MoveOptions, leaving: Iterable[int] = ()) -> dict[int, str | None]:
     """The usable brokers, with the racks to respect. Raises ValueError."""
     chosen = [broker for broker in options.brokers() or sorted(found.brokers) if broker not in leaving]
     unknown = [broker for broker in chosen if broker not in found.brokers]
@@ -94,12 +94,12 @@ def usable_racks(found: Survey, options: MoveOptions, leaving: Iterable[int] = (
     return racks
 
 
-async def carry_out(admin: AdminClient, moves: Moves) -> Answer:
+async def confirm_and_execute(admin: AdminClient, moves: PlannedMoves) -> Answer:
     """Run the whole command. After Ctrl-C it reports which moves continue."""
-    from barnabas.cli.moves.cluster_survey import survey
+    from barnabas.cli.moves.cluster_survey import read_cluster_replicas
     from barnabas.cli.moves.throttle import find_throttle
 
-    found = await survey(admin)
+    found = await read_cluster_replicas(admin)
     problems = [*found.problems, *moves.problems(found)]
     if problems:
         return Answer({}, problems=problems)
@@ -143,7 +143,7 @@ async def cancel(admin: AdminClient, is_meant: Callable[[PartitionReassignment],
     return change_answer(changes, problems, dry_run=dry_run, notes=notes)
 
 
-def _shown(plan: MovePlan, throttled: FoundThrottle, moves: Moves) -> Answer:
+def _shown(plan: MovePlan, throttled: CurrentThrottle, moves: PlannedMoves) -> Answer:
     from barnabas.cli.moves.move_plan import without_room
 
     problems = [*throttled.problems, *without_room(plan)]
@@ -203,8 +203,8 @@ async def _is_agreed() -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-async def _move(admin: AdminClient, moves: Moves, plan: MovePlan, rate: int | None, answer: Answer) -> None:
-    from barnabas.cli.moves.cluster_survey import survey
+async def _move(admin: AdminClient, moves: PlannedMoves, plan: MovePlan, rate: int | None, answer: Answer) -> None:
+    from barnabas.cli.moves.cluster_survey import read_cluster_replicas
     from barnabas.cli.moves.execute import execute
     from barnabas.cli.moves.throttle import end_throttle
     from barnabas.clients.admin.errors import AdminError
@@ -228,7 +228,7 @@ async def _move(admin: AdminClient, moves: Moves, plan: MovePlan, rate: int | No
                 break
             if problems or not moves.repeats:
                 break
-            plan = moves.plan(await survey(admin))
+            plan = moves.plan(await read_cluster_replicas(admin))
             if plan.is_empty:
                 break
         if not await admin.list_partition_reassignments():

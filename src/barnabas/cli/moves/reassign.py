@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Count, Flag, Long, UsageError
-from barnabas.cli.arguments.partition_files import Move, moves_document
+from barnabas.cli.arguments.partition_files import RequestedReplicas, moves_document
 from barnabas.cli.arguments.partition_selection import is_meant
 from barnabas.cli.moves.reassignment import (
     ALTER,
-    Rates,
-    Stage,
+    ReassignmentState,
+    ThrottleRates,
     ids,
-    look,
     move_directories,
-    objections,
+    problems_of_moves,
+    read_reassignment_state,
     throttle,
     throttles,
     unthrottle,
 )
-from barnabas.cli.moves.reassignment_arguments import parse_rates, wanted_of
+from barnabas.cli.moves.reassignment_arguments import parse_rates, read_requested_moves
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.output.table import Sheet
@@ -79,13 +79,13 @@ def generate(
     disable_rack_aware
         Ignore racks.
     """
-    wanted = wanted_of(
+    wanted = read_requested_moves(
         topics_to_move_json_file=topics_to_move_json_file, topic=topic, broker_list=broker_list,
         replication_factor=replication_factor, disable_rack_aware=disable_rack_aware,
     )  # fmt: skip
 
     async def work(admin: AdminClient) -> Answer:
-        stage = await look(admin, wanted.topic_names)
+        stage = await read_reassignment_state(admin, wanted.topic_names)
         if stage.problems:
             return Answer({}, problems=stage.problems)
         moves = wanted.moves(stage)
@@ -161,7 +161,7 @@ def execute(
     options = options or ChangeOptions()
     dry_run, timeout = options.dry_run, options.timeout
     rates = parse_rates(throttle, replica_alter_log_dirs_throttle)
-    wanted = wanted_of(
+    wanted = read_requested_moves(
         reassignment_json_file=reassignment_json_file, topic=topic, broker_list=broker_list, replicas=replicas,
         replication_factor=replication_factor, disable_rack_aware=disable_rack_aware,
     )  # fmt: skip
@@ -169,9 +169,11 @@ def execute(
     async def work(admin: AdminClient) -> Answer:
         from barnabas.protocol.api_keys import ApiKey
 
-        stage = await look(admin, wanted.topic_names)
+        stage = await read_reassignment_state(admin, wanted.topic_names)
         moves = {} if stage.problems and not wanted.by_file else wanted.moves(stage)
-        problems = objections(stage, moves, additional=additional, keeps_factor=disallow_replication_factor_change)
+        problems = problems_of_moves(
+            stage, moves, additional=additional, keeps_factor=disallow_replication_factor_change
+        )
         if any(list(move.directories()) for move in moves.values()):
             await admin.require_api(ApiKey.ALTER_REPLICA_LOG_DIRS)
         if problems:
@@ -223,7 +225,7 @@ def verify(
 
     options = options or ChangeOptions()
     dry_run = options.dry_run
-    wanted = wanted_of(reassignment_json_file=reassignment_json_file, topic=topic)
+    wanted = read_requested_moves(reassignment_json_file=reassignment_json_file, topic=topic)
 
     async def work(admin: AdminClient) -> Answer:
         return await verified_answer(admin, wanted, frees=not preserve_throttles, dry_run=dry_run)
@@ -247,7 +249,7 @@ def list_(*, topic: list[str] | None = None, options: ClusterOptions | None = No
     """
     from barnabas.cli.moves.reassignment_state import listed_answer
 
-    topics = wanted_of(topic=topic).topics if topic else None
+    topics = read_requested_moves(topic=topic).topics if topic else None
 
     async def work(admin: AdminClient) -> Answer:
         moving = await admin.list_partition_reassignments()
@@ -290,7 +292,7 @@ def cancel(
 
     if all and (reassignment_json_file or topic):
         raise UsageError("--all includes every move: omit --reassignment-json-file and --topic")
-    wanted = None if all else wanted_of(reassignment_json_file=reassignment_json_file, topic=topic)
+    wanted = None if all else read_requested_moves(reassignment_json_file=reassignment_json_file, topic=topic)
     options = options or ChangeOptions()
     dry_run = options.dry_run
 
@@ -301,7 +303,13 @@ def cancel(
 
 
 async def _begin(
-    admin: AdminClient, stage: Stage, moves: Mapping[TopicPartition, Move], rates: Rates, *, dry_run: bool, keeps: bool
+    admin: AdminClient,
+    stage: ReassignmentState,
+    moves: Mapping[TopicPartition, RequestedReplicas],
+    rates: ThrottleRates,
+    *,
+    dry_run: bool,
+    keeps: bool,
 ) -> Answer:
     """Set throttles, then directories of new replicas, then start the moves. If none starts, remove the throttles."""
     needed = {
@@ -339,7 +347,7 @@ async def _begin(
 
 
 async def _announce_directories(
-    admin: AdminClient, moves: Mapping[TopicPartition, Move], needed: Mapping[TopicPartition, object]
+    admin: AdminClient, moves: Mapping[TopicPartition, RequestedReplicas], needed: Mapping[TopicPartition, object]
 ) -> None:
     """A broker that will receive a replica stores its directory, and answers that the replica does not exist yet."""
     await move_directories(
@@ -347,12 +355,14 @@ async def _announce_directories(
     )
 
 
-def _unchanged_notes(moves: Mapping[TopicPartition, Move], needed: Mapping[TopicPartition, object]) -> list[str]:
+def _unchanged_notes(
+    moves: Mapping[TopicPartition, RequestedReplicas], needed: Mapping[TopicPartition, object]
+) -> list[str]:
     same = len(moves) - len(needed)
     return [f"{same} of {len(moves)} partitions are already on these brokers"] if same else []
 
 
-def _reassigned(stage: Stage, partition: TopicPartition, brokers: Sequence[int]) -> Change:
+def _reassigned(stage: ReassignmentState, partition: TopicPartition, brokers: Sequence[int]) -> Change:
     before = stage.replicas[partition]
     details = f"from {ids(before)} to {ids(brokers)}"
     more = {
@@ -362,7 +372,7 @@ def _reassigned(stage: Stage, partition: TopicPartition, brokers: Sequence[int])
     return Change("move of", str(partition), "begun", details, more)
 
 
-def _write_rollback(path: str, stage: Stage, moves: Mapping[TopicPartition, Move]) -> None:
+def _write_rollback(path: str, stage: ReassignmentState, moves: Mapping[TopicPartition, RequestedReplicas]) -> None:
     document = moves_document({partition: stage.replicas[partition] for partition in moves})
     try:
         with open(path, "x", encoding="utf-8") as file:
@@ -371,16 +381,18 @@ def _write_rollback(path: str, stage: Stage, moves: Mapping[TopicPartition, Move
         raise ValueError(f"--rollback-file: can't write {path}: {error.strerror}; no move was started") from error
 
 
-async def _wait(admin: AdminClient, moves: Mapping[TopicPartition, Move], timeout_s: float | None) -> list[Problem]:
+async def _wait(
+    admin: AdminClient, moves: Mapping[TopicPartition, RequestedReplicas], timeout_s: float | None
+) -> list[Problem]:
     """Wait until none of the moves is in progress, without a limit unless --timeout is given."""
-    from barnabas.cli.moves.reassignment_state import on_their_way
+    from barnabas.cli.moves.reassignment_state import ongoing_reassignments
     from barnabas.cli.output.progress import showing
 
     until = None if timeout_s is None else time.monotonic() + timeout_s
     pause_s = _POLL_S[0]
     with showing(len(moves), "moving partitions") as advance:
         while True:
-            left = await on_their_way(admin, moves)
+            left = await ongoing_reassignments(admin, moves)
             advance(len(moves) - len(left))
             if not left:
                 return []
@@ -392,7 +404,9 @@ async def _wait(admin: AdminClient, moves: Mapping[TopicPartition, Move], timeou
             pause_s = min(_POLL_S[1], pause_s * 1.5)
 
 
-def _plan_sheet(stage: Stage, moves: Mapping[TopicPartition, Move], different: Sequence[TopicPartition]) -> Any:
+def _plan_sheet(
+    stage: ReassignmentState, moves: Mapping[TopicPartition, RequestedReplicas], different: Sequence[TopicPartition]
+) -> Any:
     sheet = Sheet(columns=("topic", "partition", "now", "then", "copied to"))
     for partition in different:
         now, then = stage.replicas[partition], moves[partition].replicas

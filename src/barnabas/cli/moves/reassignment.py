@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.arguments.config_resources import resource_problems
-from barnabas.cli.arguments.partition_files import Move
+from barnabas.cli.arguments.partition_files import RequestedReplicas
 from barnabas.cli.arguments.topic_selection import topic_names
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Change, Problem
@@ -29,13 +29,13 @@ __all__ = [
     "FOLLOWER_RATE",
     "LEADERS",
     "LEADER_RATE",
-    "Rates",
-    "Stage",
+    "ReassignmentState",
+    "ThrottleRates",
     "directory_change",
     "ids",
-    "look",
     "move_directories",
-    "objections",
+    "problems_of_moves",
+    "read_reassignment_state",
     "throttle",
     "throttles",
     "unthrottle",
@@ -53,7 +53,7 @@ _DIRECTORIES_PAUSE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class ReassignmentState:
     """``replicas`` cover every partition of the selected topics; ``under_way`` are all ongoing moves of the cluster.
 
     ``brokers`` are the live ones, with their racks.
@@ -66,14 +66,14 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class ThrottleRates:
     """Bytes per second that each broker may copy: to and from others, and between its own directories."""
 
     between_brokers: int | None = None
     between_directories: int | None = None
 
 
-async def look(admin: AdminClient, topics: Iterable[str]) -> Stage:
+async def read_reassignment_state(admin: AdminClient, topics: Iterable[str]) -> ReassignmentState:
     """Unknown topics become problems, with the nearest name."""
     under_way = await admin.list_partition_reassignments()
     described = await admin.describe_topics(list(dict.fromkeys(topics)))
@@ -83,7 +83,7 @@ async def look(admin: AdminClient, topics: Iterable[str]) -> Stage:
         for topic in described.values.values()
         for info in topic.partitions
     }
-    return Stage(
+    return ReassignmentState(
         {partition: tuple(info.replicas) for partition, info in partitions.items()},
         under_way,
         {node.id: node.rack for node in (await admin.describe_cluster()).nodes},
@@ -91,8 +91,8 @@ async def look(admin: AdminClient, topics: Iterable[str]) -> Stage:
     )
 
 
-def objections(
-    stage: Stage, moves: Mapping[TopicPartition, Move], *, additional: bool, keeps_factor: bool
+def problems_of_moves(
+    stage: ReassignmentState, moves: Mapping[TopicPartition, RequestedReplicas], *, additional: bool, keeps_factor: bool
 ) -> list[Problem]:
     """All problems of the moves, so that none starts while one is impossible."""
     missing_topics = {problem.item for problem in stage.problems}
@@ -130,7 +130,7 @@ def objections(
 
 
 def throttles(
-    stage: Stage, moves: Mapping[TopicPartition, Move], rates: Rates
+    stage: ReassignmentState, moves: Mapping[TopicPartition, RequestedReplicas], rates: ThrottleRates
 ) -> dict[ConfigResource, dict[str, str | None]]:
     """The throttle settings of topics and brokers, including those of ongoing moves."""
     from barnabas.clients.admin import ConfigResource
@@ -160,7 +160,7 @@ def throttles(
 
 
 def _copies(
-    stage: Stage, moves: Mapping[TopicPartition, Move]
+    stage: ReassignmentState, moves: Mapping[TopicPartition, RequestedReplicas]
 ) -> dict[TopicPartition, tuple[tuple[int, ...], tuple[int, ...]]]:
     """For each partition that is copied: the source and the target brokers."""
     copies = {}
@@ -225,7 +225,7 @@ def _throttled(resource: ConfigResource, settings: Mapping[str, str | None]) -> 
 
 
 async def move_directories(
-    admin: AdminClient, moves: Mapping[TopicPartition, Move], *, waits: bool = True
+    admin: AdminClient, moves: Mapping[TopicPartition, RequestedReplicas], *, waits: bool = True
 ) -> tuple[list[Change], list[Problem]]:
     """Move replicas to directories of their brokers. Retry for a replica that is still being created."""
     from barnabas.clients.admin import TopicPartitionReplica

@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from barnabas.cli.arguments.cluster_options import UsageError
-from barnabas.cli.arguments.partition_files import Move, read_moves, read_topics
+from barnabas.cli.arguments.partition_files import RequestedReplicas, read_moves, read_topics
 from barnabas.cli.arguments.partition_selection import Topics, broker_ids, is_meant, parse_topics
-from barnabas.cli.moves.reassignment import Rates
+from barnabas.cli.moves.reassignment import ThrottleRates
 from barnabas.cli.output.advice import UnknownName
 from barnabas.common.topic_name import topic_name_problem
 from barnabas.common.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.cli.moves.reassignment import Stage
+    from barnabas.cli.moves.reassignment import ReassignmentState
 
-__all__ = ["Wanted", "parse_rates", "wanted_of"]
+__all__ = ["RequestedMoves", "parse_rates", "read_requested_moves"]
 
 _RATE_MIN = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestedMoves:
     """``by_file`` are the moves of a file; otherwise ``topics`` go to exactly ``replicas``, or are spread."""
 
-    by_file: Mapping[TopicPartition, Move]
+    by_file: Mapping[TopicPartition, RequestedReplicas]
     topics: Topics
     brokers: tuple[int, ...] | None = None
     replicas: tuple[int, ...] | None = None
@@ -38,7 +38,7 @@ class Wanted:
         named = (partition.topic for partition in self.by_file) if self.by_file else (name for name, _ in self.topics)
         return list(dict.fromkeys(named))
 
-    def partitions(self, stage: Stage) -> list[TopicPartition]:
+    def partitions(self, stage: ReassignmentState) -> list[TopicPartition]:
         """Raises UnknownName for a partition that a topic does not have."""
         if self.by_file:
             return sorted(self.by_file)
@@ -49,21 +49,22 @@ class Wanted:
                     raise UnknownName(f"{name}-{number}", f"topic {name} has the partitions 0 to {count - 1}")
         return sorted(partition for partition in stage.replicas if is_meant(partition, self.topics))
 
-    def moves(self, stage: Stage) -> dict[TopicPartition, Move]:
+    def moves(self, stage: ReassignmentState) -> dict[TopicPartition, RequestedReplicas]:
         """Raises ValueError for impossible moves, UnknownName."""
         if self.by_file:
             return dict(self.by_file)
         partitions = self.partitions(stage)
         if self.replicas is not None:
-            return dict.fromkeys(partitions, Move(self.replicas))
+            return dict.fromkeys(partitions, RequestedReplicas(self.replicas))
         from barnabas.placement.replica_spread import spread
 
         current = {partition: _settled(stage, partition) for partition in partitions}
         return {
-            partition: Move(brokers) for partition, brokers in spread(current, self._racks(stage), self.factor).items()
+            partition: RequestedReplicas(brokers)
+            for partition, brokers in spread(current, self._racks(stage), self.factor).items()
         }
 
-    def _racks(self, stage: Stage) -> dict[int, str | None]:
+    def _racks(self, stage: ReassignmentState) -> dict[int, str | None]:
         chosen = sorted(stage.brokers) if self.brokers is None else self.brokers
         unknown = [broker for broker in chosen if broker not in stage.brokers]
         if unknown:
@@ -79,7 +80,7 @@ class Wanted:
         return racks
 
 
-def wanted_of(
+def read_requested_moves(
     *,
     reassignment_json_file: str | None = None,
     topics_to_move_json_file: str | None = None,
@@ -88,7 +89,7 @@ def wanted_of(
     replicas: str | None = None,
     replication_factor: int | None = None,
     disable_rack_aware: bool = False,
-) -> Wanted:
+) -> RequestedMoves:
     """Raises UsageError for options that exclude each other."""
     file = reassignment_json_file or topics_to_move_json_file
     if bool(file) == bool(topic):
@@ -98,7 +99,7 @@ def wanted_of(
             raise UsageError(
                 "--broker-list, --replicas and --replication-factor need --topic: a file contains the target replicas"
             )
-        return Wanted(read_moves(reassignment_json_file, "--reassignment-json-file"), [])
+        return RequestedMoves(read_moves(reassignment_json_file, "--reassignment-json-file"), [])
     if replicas is not None and (broker_list is not None or replication_factor is not None):
         raise UsageError("--replicas lists the exact replicas: omit --broker-list and --replication-factor")
     topics: Topics = (
@@ -110,23 +111,23 @@ def wanted_of(
         problem = topic_name_problem(name)
         if problem is not None:
             raise UsageError(f"--topic {name}: {problem}")
-    return Wanted(
+    return RequestedMoves(
         {}, topics, broker_ids(broker_list, "--broker-list"), broker_ids(replicas, "--replicas"), replication_factor,
         disable_rack_aware,
     )  # fmt: skip
 
 
-def parse_rates(between_brokers: int | None, between_directories: int | None) -> Rates:
+def parse_rates(between_brokers: int | None, between_directories: int | None) -> ThrottleRates:
     for option, rate in (
         ("--throttle", between_brokers),
         ("--replica-alter-log-dirs-throttle", between_directories),
     ):
         if rate is not None and rate < _RATE_MIN:
             raise UsageError(f"{option} {rate}: the rate is in bytes per second, at least {_RATE_MIN}")
-    return Rates(between_brokers, between_directories)
+    return ThrottleRates(between_brokers, between_directories)
 
 
-def _settled(stage: Stage, partition: TopicPartition) -> tuple[int, ...]:
+def _settled(stage: ReassignmentState, partition: TopicPartition) -> tuple[int, ...]:
     """The current or target replicas of a partition."""
     going = stage.under_way.get(partition)
     if going is None:

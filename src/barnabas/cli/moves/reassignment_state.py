@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.cli.arguments.partition_files import Move
-from barnabas.cli.moves.reassignment import ALTER, Stage, directory_change, ids, look, unthrottle
+from barnabas.cli.arguments.partition_files import RequestedReplicas
+from barnabas.cli.moves.reassignment import (
+    ALTER,
+    ReassignmentState,
+    directory_change,
+    ids,
+    read_reassignment_state,
+    unthrottle,
+)
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.output.exit_status import DENIED, DONE
@@ -17,16 +24,16 @@ from barnabas.common.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from barnabas.cli.moves.reassignment_arguments import Wanted
+    from barnabas.cli.moves.reassignment_arguments import RequestedMoves
     from barnabas.clients.admin import AdminClient, PartitionReassignment, TopicPartitionReplica
 
-__all__ = ["cancelled_answer", "listed_answer", "on_their_way", "verified_answer"]
+__all__ = ["cancelled_answer", "listed_answer", "ongoing_reassignments", "verified_answer"]
 
 _COMPLETE, _MOVING, _ELSEWHERE = "complete", "on its way", "elsewhere"
 
 
-async def verified_answer(admin: AdminClient, wanted: Wanted, *, frees: bool, dry_run: bool) -> Answer:
-    stage = await look(admin, wanted.topic_names)
+async def verified_answer(admin: AdminClient, wanted: RequestedMoves, *, frees: bool, dry_run: bool) -> Answer:
+    stage = await read_reassignment_state(admin, wanted.topic_names)
     problems = list(stage.problems)
     missing = {problem.item for problem in problems}
     sheet = Sheet(columns=("topic", "partition", "state", "replicas", "wanted"))
@@ -87,7 +94,7 @@ def listed_answer(moving: Mapping[TopicPartition, PartitionReassignment]) -> Ans
     return Answer(document, [sheet] if moving else [], [] if moving else ["no moves are in progress"])
 
 
-async def cancelled_answer(admin: AdminClient, wanted: Wanted | None, *, frees: bool, dry_run: bool) -> Answer:
+async def cancelled_answer(admin: AdminClient, wanted: RequestedMoves | None, *, frees: bool, dry_run: bool) -> Answer:
     """Cancel the moves of ``wanted``, or all with None. Partitions that do not move are noted."""
     problems: list[Problem] = []
     notes: list[str] = []
@@ -95,7 +102,7 @@ async def cancelled_answer(admin: AdminClient, wanted: Wanted | None, *, frees: 
         moving = await admin.list_partition_reassignments()
         topics = list(dict.fromkeys(partition.topic for partition in moving))
     else:
-        stage = await look(admin, wanted.topic_names)
+        stage = await read_reassignment_state(admin, wanted.topic_names)
         problems += stage.problems
         meant = [] if problems and not wanted.by_file else wanted.partitions(stage)
         moving = {partition: stage.under_way[partition] for partition in meant if partition in stage.under_way}
@@ -121,14 +128,16 @@ async def cancelled_answer(admin: AdminClient, wanted: Wanted | None, *, frees: 
     return change_answer(changes, problems, dry_run=dry_run, notes=notes)
 
 
-async def on_their_way(admin: AdminClient, moves: Mapping[TopicPartition, Move]) -> list[TopicPartition]:
+async def ongoing_reassignments(
+    admin: AdminClient, moves: Mapping[TopicPartition, RequestedReplicas]
+) -> list[TopicPartition]:
     """Moves that are not complete yet."""
     under_way = await admin.list_partition_reassignments(moves)
     directories, _ = await _future_replicas(admin, moves)
     return sorted({*under_way, *(TopicPartition(replica.topic, replica.partition) for replica in directories)})
 
 
-def _state(stage: Stage, partition: TopicPartition, move: Move | None) -> str:
+def _state(stage: ReassignmentState, partition: TopicPartition, move: RequestedReplicas | None) -> str:
     if partition in stage.under_way:
         return _MOVING
     if move is None or stage.replicas.get(partition) == move.replicas:
@@ -146,7 +155,7 @@ def _elsewhere(partition: TopicPartition, now: tuple[int, ...], wanted: Iterable
 
 
 async def _future_replicas(
-    admin: AdminClient, moves: Mapping[TopicPartition, Move]
+    admin: AdminClient, moves: Mapping[TopicPartition, RequestedReplicas]
 ) -> tuple[dict[TopicPartitionReplica, tuple[str, bool]], dict[TopicPartitionReplica, str]]:
     """For replicas with a given directory: those still being copied to another one, and the directory of each."""
     wanted = {
@@ -173,7 +182,7 @@ async def _future_replicas(
 
 
 async def _directories(
-    admin: AdminClient, moves: Mapping[TopicPartition, Move]
+    admin: AdminClient, moves: Mapping[TopicPartition, RequestedReplicas]
 ) -> tuple[dict[str, str], list[Problem]]:
     """The state of each replica with a given directory."""
     moving, at = await _future_replicas(admin, moves)
@@ -194,7 +203,7 @@ async def _directories(
 
 
 async def _send_back(
-    admin: AdminClient, moves: Mapping[TopicPartition, Move], *, dry_run: bool
+    admin: AdminClient, moves: Mapping[TopicPartition, RequestedReplicas], *, dry_run: bool
 ) -> tuple[list[Change], list[Problem]]:
     """Cancel copies to the directories of the file: the replicas stay in their present directories."""
     moving, at = await _future_replicas(admin, moves)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.cli.arguments.cluster_options import ChangeOptions, UsageError
-from barnabas.cli.moves.planned_move import MoveOptions, Moves, cancel, carry_out, usable_racks
+from barnabas.cli.moves.planned_move import MoveOptions, PlannedMoves, cancel, confirm_and_execute, usable_racks
 from barnabas.cli.output.advice import nearest
 from barnabas.cli.output.answer import Answer, Problem
 from barnabas.common.topic_name import topic_name_problem
 
 if TYPE_CHECKING:
-    from barnabas.cli.moves.cluster_survey import Survey
+    from barnabas.cli.moves.cluster_survey import ClusterReplicas
     from barnabas.cli.moves.move_plan import MovePlan
     from barnabas.clients.admin import AdminClient
 
@@ -49,7 +49,7 @@ def rebalance(
     moves.brokers(), moves.rate()
     chosen, dry_run = None if topic is None else set(topic), options.dry_run
 
-    def unknown(found: Survey) -> list[Problem]:
+    def unknown(found: ClusterReplicas) -> list[Problem]:
         known = {partition.topic for partition in found.replicas}
         return [
             Problem("no topic of this name exists", name, advice=f"did you mean {near}?" if near else "")
@@ -61,13 +61,15 @@ def rebalance(
         if moves.cancel:
             return await cancel(admin, lambda _: True, dry_run=dry_run)
         done = ["the brokers are balanced, as far as racks and sizes allow"]
-        wanted = Moves(lambda found: _plan(found, moves, chosen), moves, options, done, problems=unknown, notes=_absent)
-        return await carry_out(admin, wanted)
+        wanted = PlannedMoves(
+            lambda found: _plan(found, moves, chosen), moves, options, done, problems=unknown, notes=_absent
+        )
+        return await confirm_and_execute(admin, wanted)
 
     return options.run(work, right="ALTER on Cluster")
 
 
-def _absent(found: Survey) -> list[str]:
+def _absent(found: ClusterReplicas) -> list[str]:
     held = {broker for brokers in found.replicas.values() for broker in brokers}
     return [
         f"broker {broker} is not alive and keeps its replicas; 'barnabas cluster drain {broker}' would move them"
@@ -75,9 +77,9 @@ def _absent(found: Survey) -> list[str]:
     ]
 
 
-def _plan(found: Survey, moves: MoveOptions, topics: set[str] | None) -> MovePlan:
+def _plan(found: ClusterReplicas, moves: MoveOptions, topics: set[str] | None) -> MovePlan:
     from barnabas.cli.moves.move_plan import MovePlan
-    from barnabas.placement.cluster_model import ClusterState
+    from barnabas.placement.cluster_model import ReplicaAssignments
     from barnabas.placement.replica_balance import rebalance
 
     usable = usable_racks(found, moves)
@@ -90,7 +92,7 @@ def _plan(found: Survey, moves: MoveOptions, topics: set[str] | None) -> MovePla
         or (topics is not None and partition.topic not in topics)
     }
     closed = found.cordoned | (found.brokers.keys() - usable.keys())
-    planned = rebalance(ClusterState(racks, found.replicas, found.sizes, found.leaders, frozenset(stays), closed))
+    planned = rebalance(ReplicaAssignments(racks, found.replicas, found.sizes, found.leaders, frozenset(stays), closed))
     after = {**found.replicas, **{move.partition: move.after for move in planned}}
     moved = {move.partition for move in planned}
     elections = [

@@ -18,11 +18,11 @@ from barnabas.clients.admin import ConfigResource, ConfigResourceType, ConfigSou
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, ConfigResource
 
-__all__ = ["FoundThrottle", "end_throttle", "find_throttle"]
+__all__ = ["CurrentThrottle", "end_throttle", "find_throttle"]
 
 
 @dataclass(frozen=True, slots=True)
-class FoundThrottle:
+class CurrentThrottle:
     """``settings`` are to be deleted when no partition moves any more; ``lasting`` topics have a permanent throttle.
 
     ``rate`` is the rate of the moves in bytes per second; None without one, or if brokers have different ones.
@@ -34,7 +34,7 @@ class FoundThrottle:
     problems: tuple[Problem, ...] = ()
 
 
-async def find_throttle(admin: AdminClient) -> FoundThrottle:
+async def find_throttle(admin: AdminClient) -> CurrentThrottle:
     brokers = [node.id for node in (await admin.describe_cluster()).nodes]
     resources = [*map(ConfigResource.topic, await topic_names(admin)), *map(ConfigResource.broker, brokers)]
     found = await admin.describe_configs(resources, keys=[LEADERS, FOLLOWERS, LEADER_RATE, FOLLOWER_RATE])
@@ -54,7 +54,7 @@ async def find_throttle(admin: AdminClient) -> FoundThrottle:
         rates = set()
     problems = await resource_problems(admin, found.errors, "DESCRIBE_CONFIGS")
     rate = int(next(iter(rates))) if len(rates) == 1 else None
-    return FoundThrottle(settings, rate, tuple(lasting), tuple(problems))
+    return CurrentThrottle(settings, rate, tuple(lasting), tuple(problems))
 
 
 async def end_throttle(admin: AdminClient, *, dry_run: bool) -> tuple[list[Change], list[Problem]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.access.acl_text import operation_word
+from barnabas.access.acl_text import operation_name
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer
 from barnabas.cli.output.progress import in_steps
@@ -25,7 +25,7 @@ _PER_STEP = 200
 
 def operation_names(operations: Collection[AclOperation] | None) -> list[str] | None:
     """Names in the order of their codes; None where the node returned none."""
-    return None if operations is None else [operation_word(operation) for operation in sorted(operations)]
+    return None if operations is None else [operation_name(operation) for operation in sorted(operations)]
 
 
 def operations_sheet(rows: Sequence[tuple[str, Collection[AclOperation] | None]]) -> Sheet:

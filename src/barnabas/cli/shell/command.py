@@ -43,11 +43,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _look_at_controllers(parsed: ShellArguments) -> int:
-    from barnabas.cli.shell.running_controllers import LiveMetadata
+    from barnabas.cli.shell.running_controllers import CommittedMetadata
     from barnabas.clients.errors import ClientError
 
     try:
-        with LiveMetadata(parsed.controllers, parsed.command_config) as live:
+        with CommittedMetadata(parsed.controllers, parsed.command_config) as live:
             for warning in live.warnings:
                 sys.stderr.write(f"barnabas shell: {warning}\n")
 

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from barnabas.metadata.image.metadata_image import MetadataImage
     from barnabas.protocol.schema import Message, Request
 
-__all__ = ["LiveMetadata"]
+__all__ = ["CommittedMetadata"]
 
 R = TypeVar("R", bound="Message")
 
 
-class LiveMetadata:
+class CommittedMetadata:
     """A context manager; ``read`` may be called repeatedly."""
 
     def __init__(self, controllers: str, command_config: str | None = None) -> None:
@@ -41,7 +41,7 @@ class LiveMetadata:
         """Read the committed metadata. Raises ClientError."""
         return self._runner.run(self._log.catch_up())
 
-    def __enter__(self) -> LiveMetadata:
+    def __enter__(self) -> CommittedMetadata:
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -1,7 +1,8 @@
 """Listeners as ``listeners`` and ``admin.listeners`` write them, ``http://host:port``, and what is advertised of them.
 
-No host is every interface. What a listener offers to other machines needs authentication, so it must be known which
-hosts are this machine alone: ``is_loopback`` asks the text, not a name service, and knows ``localhost`` only.
+An empty host means every interface. Listeners that other machines can reach need authentication, so ``is_loopback``
+decides which hosts are only this machine. It checks the text without a name service, and accepts only ``localhost``
+as a name.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def is_loopback_host(host: str) -> bool:
 
 
 def advertised_listener(listeners: Sequence[Listener], scheme: str | None) -> Listener:
-    """The one whose host and port others get to know: of the scheme asked for, else http if there is one.
+    """The listener to advertise: with the requested scheme, else with http if one exists.
 
     Raises UnusableListener.
     """
@@ -82,7 +83,7 @@ def advertised_listener(listeners: Sequence[Listener], scheme: str | None) -> Li
 
 
 def worker_url(scheme: str, host: str, port: int) -> str:
-    """As workers tell each other: with a slash at the end."""
+    """The URL that workers exchange, with a slash at the end."""
     return f"{scheme}://{_bracketed(host)}:{port}/"
 
 

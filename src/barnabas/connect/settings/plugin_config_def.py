@@ -1,8 +1,8 @@
 """Definitions of a plugin's settings, with what the REST API shows of each.
 
-The types, their parsing and the validators are those of every setting of Kafka's. What comes on top is for whoever
-fills in a form: a group and an order in it, a width, a display name, the settings that depend on this one, and a
-recommender, which knows what values there are and whether the setting matters at the moment.
+The types, their parsing and the validators are those of all Kafka settings. The other attributes are for forms: a group
+and an order in it, a width, a display name, the settings that depend on this one, and a recommender, which returns
+possible values and whether the setting is relevant.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class Width(Enum):
 
 
 class Recommender(Protocol):
-    """What is known about a setting only when the others are. ``settings`` are the values parsed so far."""
+    """Values and visibility of a setting that depend on others. ``settings`` are the values parsed so far."""
 
     def valid_values(self, name: str, settings: Mapping[str, ConfigValue]) -> Sequence[ConfigValue]:
-        """What to offer; empty when anything goes. A value is not refused for being none of them."""
+        """The values to offer; empty if any value is valid. Other values are not refused."""
 
     def visible(self, name: str, settings: Mapping[str, ConfigValue]) -> bool:
         """Whether the setting has a meaning beside these."""

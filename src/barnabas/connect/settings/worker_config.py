@@ -1,11 +1,11 @@
-"""What a worker is told by its ``connect-distributed.properties`` and ``--override``s, checked as a whole.
+"""The settings of a worker from ``connect-distributed.properties`` and ``--override``, checked as a whole.
 
-``load_worker_config`` gives a WorkerConfig or raises InvalidWorkerConfig with *every* setting that can't be used. A
-setting that Kafka's worker has and this one can't do is refused by its name. Unknown names are refused too: a misspelt
-one that is silently ignored costs more than a start that fails. What belongs to Java alone in a file that both kinds of
-worker share (``plugin.path``) is taken with a warning.
+``load_worker_config`` returns a WorkerConfig or raises InvalidWorkerConfig with *every* unusable setting. A setting
+that only Kafka's worker supports is refused by its name. Unknown names are refused too: ignoring a misspelt name costs
+more than a failed start. Settings for Java alone, in a file that both kinds of worker share (``plugin.path``), lead to
+a warning.
 
-Beside the settings of the table there are families: ``producer.``, ``consumer.`` and ``admin.`` for the clients of
+Besides the settings of the table there are families: ``producer.``, ``consumer.`` and ``admin.`` for the clients of
 connectors, ``config.storage.``, ``offset.storage.`` and ``status.storage.`` for the worker's topics, ``key.converter.``
 and its like for converters, ``listeners.https.`` and ``admin.listeners.https.`` for TLS of the REST API,
 ``config.providers.``, ``metrics.context.`` and ``barnabas.connect.spark.conf.`` for the session.
@@ -39,7 +39,7 @@ _FREE_FAMILIES = (
 # What a topic of the worker's can't be given: it follows from what the topic is for.
 _FIXED_TOPIC_SETTINGS = ("topic", "partitions", "replication.factor", "cleanup.policy")
 _PATIENCE_MS_MIN = 3_000
-"""Three heartbeats: one that is late is no reason to stop anything."""
+"""Three heartbeats: a single late one must not stop work."""
 _CONVERTERS = ("key.converter", "value.converter", "header.converter")
 _SECRET_WORDS = ("password", "secret", "jaas", "token", "credential", "key", "passphrase", "certificate")
 
@@ -85,7 +85,7 @@ class WorkerConfig(WorkerSettings):
         self.providers = providers
         """Those that ``config.providers`` names: they resolve what connectors refer to as well."""
         self.warnings = list(warnings)
-        """What the operator should read in the log, a line each."""
+        """Messages to the operator for the log, one a line."""
         self.source = source
         self.listeners = _listeners_of(values)
         self.admin_listeners = _admin_listeners_of(values)
@@ -117,9 +117,9 @@ class WorkerConfig(WorkerSettings):
         return self.client_properties | own
 
     def advertised_url(self, host_name: str, bound_ports: Mapping[Listener, int] | None = None) -> str:
-        """Where other workers reach this one, with a slash at the end.
+        """The URL of this worker for other workers, with a slash at the end.
 
-        ``host_name`` is this machine's, for listeners on every interface; ``bound_ports`` is what port 0 became.
+        ``host_name`` is this machine's, for listeners on every interface; ``bound_ports`` has the ports chosen for 0.
         """
         listener = advertised_listener(self.listeners, self.rest_advertised_listener)
         bound = (bound_ports or {}).get(listener, listener.port)
@@ -222,7 +222,7 @@ class _Reading:
         key = WORKER_CONFIG_DEF[name]
         text = self.texts[name]
         try:
-            # Whether a converter is there is for the plugins to say, which know it by a short name, too.
+            # The plugin registry checks whether the converter exists, because it also knows short names.
             value = text.strip() if name in _CONVERTERS else key.parse(text)
         except ConfigException as error:
             allowed = f"allowed: {key.validator}" if key.validator is not None and str(key.validator) else ""

@@ -1,7 +1,7 @@
-"""Rules of a worker's settings that no single type or range can say, with Kafka's words where Kafka has the rule.
+"""Rules of a worker's settings beyond types and ranges, with Kafka's messages where Kafka has the rule.
 
-What Kafka does not ask for: a REST listener beyond this machine needs authentication, or ``barnabas.connect.insecure``;
-a listener's URL, and all that authentication needs, are checked at the start and not when they fail.
+Beyond Kafka: a REST listener that other machines can reach needs authentication, or ``barnabas.connect.insecure``; a
+listener's URL, and the settings of authentication, are checked at the start instead of at their first use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _POLICIES = {
     for name in ("All", "None", "Principal", "Allowlist")
 }  # fmt: skip
 _HEADER_ACTIONS = ("set", "add", "setDate", "addDate")
-# A port that a worker which was told no listener opens, on this machine only.
+# The port of a worker without configured listeners, on this machine only.
 _DEFAULT_PORT = 8083
 
 
@@ -234,7 +234,7 @@ class WorkerRules:
             )
 
     def _exposure(self, kinds: Sequence[str]) -> None:
-        """A listener that others reach asks who they are, unless somebody took the responsibility."""
+        """A listener that other machines can reach needs authentication or ``barnabas.connect.insecure``."""
         if self.problems or self._value("barnabas.connect.insecure") or list(kinds) != ["none"]:
             return
         for name in ("listeners", "admin.listeners"):

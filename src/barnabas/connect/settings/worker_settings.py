@@ -347,5 +347,5 @@ REMOVED_WORKER_SETTINGS: dict[str, str] = {
 
 
 def worker_config_doc(name: str) -> str | None:
-    """What a setting means; None for an unknown one. Those that brokers have, too, are explained once."""
+    """The description of a setting; None for an unknown one. Broker settings share their descriptions."""
     return WORKER_CONFIG_DEF.doc(name) or broker_config_doc(name)
