@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.access.apply_change import apply_change
 from barnabas.access.cluster_state import BROKER, ClusterState, ConfigTarget, Credential, TopicState
 from barnabas.access.desired_state import DesiredState, read_desired_state
 from barnabas.access.document_tree import ListNode, MapNode, Node, ScalarNode
@@ -18,6 +17,7 @@ from barnabas.cli.desired_state.yaml_file import parse_document
 from barnabas.common.acl import AclBinding, AclOperation, AclPermissionType
 from barnabas.common.resource import PatternType, ResourceType
 from barnabas.common.scram_mechanism import ScramMechanism
+from tests.unit.access.apply_change import apply_change
 
 HEAD = """version: 1
 scope:

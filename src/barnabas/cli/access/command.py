@@ -18,8 +18,7 @@ from cyclopts import Parameter
 from barnabas.access.acl_text import parse_host, parse_operation, parse_principal, parse_resource, parse_super_users
 from barnabas.access.explain import explain as explain_access
 from barnabas.access.explanation_json import explanation_json, holders_json, holdings_json
-from barnabas.access.listing import access_of_principal as access_of
-from barnabas.access.listing import principals_with_access as holders_of
+from barnabas.access.listing import access_of_principal, principals_with_access
 from barnabas.cli.access.sources import LoadedPolicy, Source, SourceError, load_policy
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ClusterOptions, UsageError, running_command
@@ -176,7 +175,7 @@ def who(
     asked = None if operation is None else _parsed(parse_operation, operation)
     options = options or Options()
     loaded = load_policy(options.source(), [AclBindingFilter(wanted.type, wanted.name, PatternType.MATCH)])
-    holders = holders_of(loaded.policy, wanted, asked)
+    holders = principals_with_access(loaded.policy, wanted, asked)
     if options.output != "table":
         _print_document(holders_json(holders), loaded, options.output)
     else:
@@ -208,7 +207,7 @@ def of(
     options = options or Options()
     filters = [AclBindingFilter(principal=name) for name in (f"{asked.type}:{asked.name}", WILDCARD_PRINCIPAL)]
     loaded = load_policy(options.source(), filters)
-    holdings = access_of(loaded.policy, asked)
+    holdings = access_of_principal(loaded.policy, asked)
     if options.output != "table":
         _print_document(holdings_json(holdings), loaded, options.output)
     else:
