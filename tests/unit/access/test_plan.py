@@ -17,7 +17,7 @@ from barnabas.cli.desired_state.yaml_file import parse_document
 from barnabas.common.acl import AclBinding, AclOperation, AclPermissionType
 from barnabas.common.resource import PatternType, ResourceType
 from barnabas.common.scram_mechanism import ScramMechanism
-from tests.unit.access.changed_state import apply_change
+from tests.unit.access.apply_change import apply_change
 
 HEAD = """version: 1
 scope:
