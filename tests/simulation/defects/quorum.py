@@ -164,8 +164,7 @@ def _() -> None:
 def _() -> None:
     def make(original: Any) -> Any:
         def receive(self: Any, failure: Any, now_ms: int) -> None:
-            failure.is_unsupported_version = False
-            original(self, failure, now_ms)
+            original(self, failure._replace(is_unsupported_version=False), now_ms)
 
         return receive
 
