@@ -47,17 +47,18 @@ def main() -> int:
     print(f"seed {seed}, {len(entries)} entries of {given.seconds} s; logs of the nodes: {folder}", flush=True)
     results = {}
     for kind in kinds:
-        results[kind] = _run(kind, folder / kind, entries, given.seconds, seed)
-        if given.write:  # Also after the first: the second may take long.
-            write_report(results, seconds=given.seconds, seed=seed)
+        results[kind] = _run(kind, folder / kind, entries, given.seconds, seed, writes=given.write)
     return 1 if any(outcome.failures() for outcome in results.get("ours", ())) else 0
 
 
-def _run(kind: str, folder: Path, entries: list[Entry], seconds: float, seed: int) -> list[Outcome]:
+def _run(kind: str, folder: Path, entries: list[Entry], seconds: float, seed: int, *, writes: bool) -> list[Outcome]:
+    def tell(outcome: Outcome) -> None:
+        print(line_of(kind, outcome), flush=True)
+        if writes:  # At once, because a run may take long and be stopped.
+            write_report({kind: [outcome]}, seconds=seconds, seed=seed)
+
     def carry_out(target: Besieged, some: list[Entry]) -> list[Outcome]:
-        return besiege(
-            target, scene, some, seconds=seconds, seed=seed, tell=lambda it: print(line_of(kind, it), flush=True)
-        )
+        return besiege(target, scene, some, seconds=seconds, seed=seed, tell=tell)
 
     has_one_loop = kind == "ours"
     of_worker = [entry for entry in entries if entry.listener == REST]

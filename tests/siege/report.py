@@ -7,7 +7,9 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
+from tests.siege.catalogue import ENTRIES
 from tests.siege.run import Outcome
 
 __all__ = ["line_of", "write_report"]
@@ -15,6 +17,10 @@ __all__ = ["line_of", "write_report"]
 MIB = 1024 * 1024
 BENCHMARKS = Path(__file__).resolve().parent.parent.parent / "docs" / "benchmarks"
 _ONE_LOOP = "ours"
+_LAST = "kafka".__eq__
+"""Ours come first."""
+Figures: TypeAlias = dict[str, Any]
+"""Of one entry, as ``siege.json`` has them."""
 _NAMES = {"ours": "barnabas", "kafka": "Kafka 4.3.1"}
 
 
@@ -34,18 +40,33 @@ def line_of(kind: str, outcome: Outcome) -> str:
 
 
 def write_report(results: Mapping[str, Sequence[Outcome]], *, seconds: float, seed: int) -> None:
-    """``siege.json`` with all figures and, beside it, the page with the table."""
-    document = {
-        "seconds": seconds,
-        "seed": seed,
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
-        "results": {kind: [_figures(outcome) for outcome in outcomes] for kind, outcomes in results.items()},
+    """``siege.json`` with all figures and ``siege.md`` with the table.
+
+    Entries that this run did not carry out keep their figures, so a run may stop, or be for some of them only.
+    """
+    figures = _known_figures()
+    for kind, outcomes in results.items():
+        found = figures.setdefault(kind, {})
+        found.update((outcome.name, {**_figures(outcome), "seconds": seconds, "seed": seed}) for outcome in outcomes)
+    names = [entry.name for entry in ENTRIES]
+    ordered = {
+        kind: [figures[kind][name] for name in names if name in figures[kind]] for kind in sorted(figures, key=_LAST)
     }
+    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+    document = {"machine": machine, "results": ordered}
     (BENCHMARKS / "siege.json").write_text(json.dumps(document, indent=1) + "\n")
-    (BENCHMARKS / "siege.md").write_text(_page(results, document))
+    (BENCHMARKS / "siege.md").write_text(_page(ordered, machine))
 
 
-def _figures(outcome: Outcome) -> dict[str, object]:
+def _known_figures() -> dict[str, dict[str, Figures]]:
+    try:
+        document = json.loads((BENCHMARKS / "siege.json").read_text())
+    except FileNotFoundError:
+        return {}
+    return {kind: {found["name"]: found for found in rows} for kind, rows in document["results"].items()}
+
+
+def _figures(outcome: Outcome) -> Figures:
     return {
         "name": outcome.name,
         "calm_median_ms": round(outcome.calm.median_s * 1e3, 3),
@@ -85,7 +106,7 @@ _NOTES = (
 )
 
 
-def _page(results: Mapping[str, Sequence[Outcome]], document: Mapping[str, object]) -> str:
+def _page(results: Mapping[str, Sequence[Figures]], machine: str) -> str:
     kinds = list(results)
     head = "".join(
         f" | {_NAMES[kind]}: median x | worst ms{_own_head(kind)} | memory MB | CPU ns/byte | tries | breaks"
@@ -96,26 +117,23 @@ def _page(results: Mapping[str, Sequence[Outcome]], document: Mapping[str, objec
         "# Hostile input",
         "",
         "Written by `make siege KIND=both ARGS=--write`. One entry of the catalogue (`tests/siege`) goes on for "
-        f"{document['seconds']} s while a well-behaved client asks for something every 10 ms: it produces, fetches and "
+        "0.6 s while a well-behaved client asks for something every 10 ms: it produces, fetches and "
         "asks for metadata, or reads from the REST API of a Connect worker.",
         "",
-        f"Machine: {document['machine']}; seed {document['seed']}. Both kinds ran one after the other on the same "
-        "machine, which had other work for one of its processors some of the time. Compare the columns of one line, "
-        "not the figures of different pages.",
+        f"Machine: {machine}, which had other work during some of the entries. The seed of each entry is in "
+        "`siege.json`. Compare the columns of one line, not the figures of different pages.",
         "",
         *_NOTES,
         "",
         f"| Entry | in flight MB{head} |",
         "|---|---:" + "|---:" * columns + "|",
     ]
-    by_name = {kind: {outcome.name: outcome for outcome in outcomes} for kind, outcomes in results.items()}
-    for name in dict.fromkeys(name for outcomes in by_name.values() for name in outcomes):
+    by_name = {kind: {found["name"]: found for found in rows} for kind, rows in results.items()}
+    for name in dict.fromkeys(name for rows in by_name.values() for name in rows):
         row = {kind: by_name[kind].get(name) for kind in kinds}
-        in_flight = max(outcome.in_flight for outcome in row.values() if outcome is not None)
-        lines.append(
-            f"| {name} | {in_flight / MIB:.2f} | " + " | ".join(_cells(kind, row[kind]) for kind in kinds) + " |"
-        )
-    lines += ["", *(_summary(kind, outcomes) for kind, outcomes in results.items())]
+        in_flight = max(found["in_flight_mb"] for found in row.values() if found is not None)
+        lines.append(f"| {name} | {in_flight:.2f} | " + " | ".join(_cells(kind, row[kind]) for kind in kinds) + " |")
+    lines += ["", *(_summary(kind, rows) for kind, rows in results.items())]
     return "\n".join(lines)
 
 
@@ -123,19 +141,25 @@ def _own_head(kind: str) -> str:
     return " | own median x | own worst ms" if kind == _ONE_LOOP else ""
 
 
-def _cells(kind: str, outcome: Outcome | None) -> str:
-    if outcome is None:
+def _cells(kind: str, found: Figures | None) -> str:
+    if found is None:
         return " | ".join("" for _ in range(8 if kind == _ONE_LOOP else 6))
-    own = f" | {outcome.own_median_ratio:.1f} | {outcome.besieged.own_worst_s * 1e3:.0f}"
+    own = f" | {_ratio(found, 'own_')} | {found['own_worst_ms']:.0f}"
     return (
-        f"{outcome.median_ratio:.1f} | {outcome.besieged.worst_s * 1e3:.0f}{own if kind == _ONE_LOOP else ''} | "
-        f"{outcome.memory / MIB:.0f} | {outcome.cpu_ns_per_byte:.0f} | {outcome.attempts} | "
-        f"{' '.join(outcome.failures()) or '-'}"
+        f"{_ratio(found)} | {found['worst_ms']:.0f}{own if kind == _ONE_LOOP else ''} | "
+        f"{found['memory_mb']:.0f} | {found['cpu_ns_per_byte']:.0f} | {found['attempts']} | "
+        f"{' '.join(found['breaks']) or '-'}"
     )
 
 
-def _summary(kind: str, outcomes: Sequence[Outcome]) -> str:
-    broken = sum(bool(outcome.failures()) for outcome in outcomes)
-    own = sum(bool(outcome.own_failures()) for outcome in outcomes)
+def _ratio(found: Figures, prefix: str = "") -> str:
+    """Of a process that no longer answers there is no calm time to compare with."""
+    if found["why_over"]:
+        return "-"
+    return f"{found[f'{prefix}median_ms'] / max(found[f'{prefix}calm_median_ms'], 0.001):.1f}"
+
+
+def _summary(kind: str, rows: Sequence[Figures]) -> str:
+    broken, own = (sum(bool(found[breaks]) for found in rows) for breaks in ("breaks", "own_breaks"))
     left = f"; in {own} when waits for a processor are left out" if kind == _ONE_LOOP else ""
-    return f"{_NAMES[kind]} breaks a bar in {broken} of {len(outcomes)} entries{left}.\n"
+    return f"{_NAMES[kind]} breaks a bar in {broken} of {len(rows)} entries{left}.\n"
