@@ -96,7 +96,7 @@ def test_what_is_left_of_transactions_is_the_same_for_both(tmp_path: Path) -> No
     assert ours.stop() == 0
     printed = ours.printed()
     assert "Traceback" not in printed
-    assert "can not be compacted" not in printed
+    assert "cannot compact" not in printed
 
     kafka.start()
     assert {isolation: list(consume_keyed(kafka, TOPIC, isolation)) for isolation in left} == left
