@@ -136,7 +136,7 @@ def test_a_cluster_serves_stops_in_order_and_goes_on_with_its_data(tmp_path: Pat
             produce(first.address("broker", 1 - index), f"by-{index}", "before")
         refused = subprocess.run([BARNABAS, "cluster", "up", "--data", str(folder)], capture_output=True, check=False)
         assert refused.returncode == 2
-        assert b"is up already" in refused.stderr
+        assert b"is already running" in refused.stderr
         pids = first.pids
         assert first.end(signal.SIGINT) == 0, first.said
     assert not any(map(is_alive, pids))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -126,12 +127,22 @@ OF_A_WORKER = (
 )
 
 
+def stable_members(scene: Scene) -> object:
+    """The group's members once its rebalance is over, so that nothing but an attack changes them."""
+    deadline = time.monotonic() + 30
+    while (members := members_of_worker(scene))[0] != "Stable":
+        assert time.monotonic() < deadline, members
+        time.sleep(0.1)
+    return members
+
+
 def test_a_worker_answers_and_stays_in_its_group_whatever_strangers_send(
     stage: tuple[SecureNode, Scene], tmp_path: Path
 ) -> None:
     _, scene = stage
     with running_worker(tmp_path, "ours", scene) as worker:
-        before, memory_before = members_of_worker(scene), memory_bytes(worker.pid)
+        before = stable_members(scene)
+        memory_before = memory_bytes(worker.pid)
         for name in OF_A_WORKER:
             (payload,) = named(name).payloads(scene, Random(1))
             for _ in range(ROUNDS):

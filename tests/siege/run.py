@@ -238,7 +238,7 @@ def _attacker(entry: Entry, scene: Scene, seconds: float, seed: int) -> subproce
     return subprocess.Popen(command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def members_of_worker(scene: Scene) -> object:
+def members_of_worker(scene: Scene) -> tuple[str, list[str]]:
     """The worker's group: its state, and the member id that a worker receives anew when it was thrown out."""
     client = logged_in(scene.ports["SASL_PLAINTEXT"], ADMIN)
     (group,) = client.call(DescribeGroupsRequest(groups=[WORKER_GROUP]), 5).groups
