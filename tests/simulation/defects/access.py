@@ -11,24 +11,25 @@ from tests.simulation.cluster.defects import defect, replace_in
 @defect("publishers-turned-round", "readers are told of an image before the authorizer is")
 def _() -> None:
     def make(original: Any) -> Any:
-        def publish(self: Any, *, is_snapshot: bool) -> None:
-            self._publishers.reverse()
+        def publish(self: Any, *, is_snapshot: bool) -> Any:
+            before = self._publishers
+            self._publishers = before[::-1]
             try:
-                original(self, is_snapshot=is_snapshot)
+                yield from original(self, is_snapshot=is_snapshot)
             finally:
-                self._publishers.reverse()
+                self._publishers = before
 
         return publish
 
-    replace_in("metadata.loader", "MetadataLoader._publish", make)
+    replace_in("metadata.loader", "MetadataLoader._publish_in_steps", make)
 
 
 @defect("rule-removal-not-published", "the authorizer is not told that a rule is gone")
 def _() -> None:
     def make(original: Any) -> Any:
-        def publish(self: Any, delta: Any, new_image: Any, manifest: Any) -> None:
+        def publish(self: Any, delta: Any, new_image: Any, manifest: Any) -> Any:
             if manifest.is_snapshot or delta.acls is None:
-                original(self, delta, new_image, manifest)
+                yield from original(self, delta, new_image, manifest)
                 return
             for acl_id, binding in delta.acls.changes.items():
                 if binding is not None:
@@ -36,18 +37,18 @@ def _() -> None:
 
         return publish
 
-    replace_in("security.authorizer.acl_publisher", "AclPublisher.publish", make)
+    replace_in("security.authorizer.acl_publisher", "AclPublisher.publish_in_steps", make)
 
 
 @defect("rules-of-a-snapshot-added-only", "a snapshot adds rules to the authorizer and takes none away")
 def _() -> None:
     def make(original: Any) -> Any:
-        def load(self: Any, acls_by_id: Any) -> None:
-            original(self, {**self._index.rules_by_id, **acls_by_id})
+        def load(self: Any, acls: Any) -> Any:
+            yield from original(self, {**self._index.rules_by_id, **dict(acls)}.items())
 
         return load
 
-    replace_in("security.authorizer.standard_authorizer", "StandardAuthorizer.load_snapshot", make)
+    replace_in("security.authorizer.standard_authorizer", "StandardAuthorizer.load_snapshot_in_steps", make)
 
 
 @defect("decision-kept-too-long", "what was decided before a rule came is not forgotten")

@@ -11,9 +11,9 @@ from tests.simulation.cluster.defects import defect, replace_in
 @defect("answer-before-commit", "a decision is answered when it is made, not when it is committed")
 def _() -> None:
     def make(original: Any) -> Any:
-        def answer(self: Any, result: Any, deferred: Any, answer_error: Any) -> None:
+        def answer(self: Any, result: Any, deferred: Any, answer_error: Any) -> Any:
             if result.records:
-                self._append(result, lambda: None)
+                yield from self._append(result, lambda: None)
             deferred.complete(result.response)
 
         return answer

@@ -62,6 +62,11 @@ def _() -> None:
     replace_in(
         "storage.metadata_log", "MetadataLog._drop_snapshots_before", lambda original: lambda self, start_offset: None
     )
+    replace_in(
+        "storage.metadata_log_opening",
+        "drop_snapshots_before",
+        lambda original: lambda directory, snapshots, start_offset: None,
+    )
 
 
 @defect("truncation-in-memory-only", "the driver does not truncate the file")
