@@ -40,7 +40,7 @@ def line_of(kind: str, outcome: Outcome) -> str:
 
 
 def write_report(results: Mapping[str, Sequence[Outcome]], *, seconds: float, seed: int) -> None:
-    """``siege.json`` with all figures and ``siege.md`` with the table.
+    """Write all figures and the table of docs/benchmarks/siege.md.
 
     Entries that this run did not carry out keep their figures, so a run may stop, or be for some of them only.
     """

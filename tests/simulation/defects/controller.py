@@ -92,7 +92,7 @@ def _() -> None:
 
             state, self._state = self._state, _StateWithout(AclsImage())
             try:
-                return original(self, bindings)
+                return (yield from original(self, bindings))
             finally:
                 self._state = state
 
@@ -115,7 +115,7 @@ def _() -> None:
         def delete(self: Any, *arguments: Any) -> Any:
             from barnabas.controller.controller_result import ControllerResult
 
-            result = original(self, *arguments)
+            result = yield from original(self, *arguments)
             return ControllerResult(result.records[:1], result.response)
 
         return delete

@@ -210,12 +210,12 @@ def _() -> None:
 @defect("killed-broker-stays-in-sync", "a broker that comes back from a crash is still in sync, and may lead", NEEDS)
 def _() -> None:
     replace_in(
-        "controller.partition_election", "PartitionElection.broker_leaves", lambda original: lambda self, broker_id: []
+        "controller.partition_election", "PartitionElection.broker_leaves", lambda original: lambda self, *arguments: []
     )
     replace_in(
         "controller.partition_election",
         "PartitionElection.broker_was_killed",
-        lambda original: lambda self, broker_id: [],
+        lambda original: lambda self, *arguments: [],
     )
 
 
