@@ -47,7 +47,7 @@ async def at_once(offset: int, timeout_s: float) -> bool:
     return True
 
 
-def channel_to(leader: Callable[[], Endpoint | None], *, lanes_max: int = 4, **settings: str) -> NetworkChannel:
+def channel_to(leader: Callable[[], Endpoint | None], *, connections_max: int = 4, **settings: str) -> NetworkChannel:
     return NetworkChannel(
         client_config({"bootstrap.servers": "localhost:1", "request.timeout.ms": "500", **settings}),
         leader=leader,
@@ -56,7 +56,7 @@ def channel_to(leader: Callable[[], Endpoint | None], *, lanes_max: int = 4, **s
         lifecycle_limit_ms=2000,
         heartbeat_interval_ms=2000,
         reach_offset=at_once,
-        lanes_max=lanes_max,
+        connections_max=connections_max,
     )
 
 
@@ -272,9 +272,9 @@ def test_a_slow_request_holds_up_nobody_else() -> None:
         await asyncio.gather(ask("slow"), *(ask(f"quick-{number}") for number in range(6)))
         return done, fake.connections
 
-    done, connections = run(with_fake(answer, scenario, lanes_max=2))
+    done, connections = run(with_fake(answer, scenario, connections_max=2))
     assert done[-1] == "slow"
-    assert connections == 2, "a lane for the slow one, and one for all the others"
+    assert connections == 2, "a connection for the slow one, and one for all the others"
 
 
 def test_a_request_whose_client_went_away_is_not_sent() -> None:

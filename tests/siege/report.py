@@ -17,8 +17,6 @@ __all__ = ["line_of", "write_report"]
 MIB = 1024 * 1024
 BENCHMARKS = Path(__file__).resolve().parent.parent.parent / "docs" / "benchmarks"
 _ONE_LOOP = "ours"
-_LAST = "kafka".__eq__
-"""Ours come first."""
 Figures: TypeAlias = dict[str, Any]
 """Of one entry, as ``siege.json`` has them."""
 _NAMES = {"ours": "barnabas", "kafka": "Kafka 4.3.1"}
@@ -50,7 +48,7 @@ def write_report(results: Mapping[str, Sequence[Outcome]], *, seconds: float, se
         found.update((outcome.name, {**_figures(outcome), "seconds": seconds, "seed": seed}) for outcome in outcomes)
     names = [entry.name for entry in ENTRIES]
     ordered = {
-        kind: [figures[kind][name] for name in names if name in figures[kind]] for kind in sorted(figures, key=_LAST)
+        kind: [figures[kind][name] for name in names if name in figures[kind]] for kind in _NAMES if kind in figures
     }
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     document = {"machine": machine, "results": ordered}
@@ -117,7 +115,7 @@ def _page(results: Mapping[str, Sequence[Figures]], machine: str) -> str:
         "# Hostile input",
         "",
         "Written by `make siege KIND=both ARGS=--write`. One entry of the catalogue (`tests/siege`) goes on for "
-        "0.6 s while a well-behaved client asks for something every 10 ms: it produces, fetches and "
+        f"{_seconds(results)} s while a well-behaved client asks for something every 10 ms: it produces, fetches and "
         "asks for metadata, or reads from the REST API of a Connect worker.",
         "",
         f"Machine: {machine}, which had other work during some of the entries. The seed of each entry is in "
@@ -135,6 +133,11 @@ def _page(results: Mapping[str, Sequence[Figures]], machine: str) -> str:
         lines.append(f"| {name} | {in_flight:.2f} | " + " | ".join(_cells(kind, row[kind]) for kind in kinds) + " |")
     lines += ["", *(_summary(kind, rows) for kind, rows in results.items())]
     return "\n".join(lines)
+
+
+def _seconds(results: Mapping[str, Sequence[Figures]]) -> str:
+    found = {row["seconds"] for rows in results.values() for row in rows}
+    return " or ".join(f"{seconds:g}" for seconds in sorted(found))
 
 
 def _own_head(kind: str) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from barnabas.common.errors import ErrorCode
+from barnabas.common.steps import whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
@@ -334,13 +335,7 @@ class FetchSessionCache:
 
     def context(self, request: FetchRequest, version: int, now_ms: int, *, is_follower: bool) -> FetchContext:
         """Interpret a request's session id and epoch."""
-        steps = self.context_in_steps(request, version, now_ms, is_follower=is_follower)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                context: FetchContext = end.value
-                return context
+        return whole(self.context_in_steps(request, version, now_ms, is_follower=is_follower))
 
     def context_in_steps(
         self, request: FetchRequest, version: int, now_ms: int, *, is_follower: bool

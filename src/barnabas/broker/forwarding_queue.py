@@ -34,7 +34,7 @@ LIMIT_MS: Final = 60_000
 """The longest time for which a request is retried."""
 RETRY_BACKOFF_MS: Final = 50
 NO_CONTROLLER_BACKOFF_MS: Final = 100
-LANES_MAX: Final = 16
+CONNECTIONS_MAX: Final = 16
 
 
 class Attempt(Enum):
@@ -120,8 +120,8 @@ C = TypeVar("C", bound=Call)
 
 
 class ForwardingQueue(Generic[C]):
-    def __init__(self, *, lanes_max: int = LANES_MAX, limit_ms: int = LIMIT_MS) -> None:
-        self._lanes_max = lanes_max
+    def __init__(self, *, connections_max: int = CONNECTIONS_MAX, limit_ms: int = LIMIT_MS) -> None:
+        self._connections_max = connections_max
         self._limit_ms = limit_ms
         self._waiting: deque[C] = deque()
         self._in_flight: dict[int, C] = {}
@@ -150,7 +150,7 @@ class ForwardingQueue(Generic[C]):
 
     def next_to_send(self, now_ms: int) -> C | None:
         """Take the next call for a known controller; None while no call waits, or no connection is free."""
-        if now_ms < self._not_before_ms or len(self._in_flight) >= self._lanes_max:
+        if now_ms < self._not_before_ms or len(self._in_flight) >= self._connections_max:
             return None
         for call in self._waiting:
             if now_ms < call.deadline_ms:
@@ -217,6 +217,6 @@ class ForwardingQueue(Generic[C]):
         if not deadlines:
             return None
         due = min(deadlines)
-        if self._waiting and len(self._in_flight) < self._lanes_max:
+        if self._waiting and len(self._in_flight) < self._connections_max:
             due = min(due, max(self._not_before_ms, now_ms + (0 if is_controller_known else NO_CONTROLLER_BACKOFF_MS)))
         return max(due, now_ms)

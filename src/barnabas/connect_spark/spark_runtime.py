@@ -114,17 +114,17 @@ class SparkTaskRuntime:
     async def stop_tasks(self, tasks: Sequence[ConnectorTaskId]) -> None:
         stopping = [self._tasks[task_id] for task_id in tasks if task_id in self._tasks]
         for query, _ in stopping:
-            query.wish(TargetState.STOPPED)
+            query.request_state(TargetState.STOPPED)
         for _, ended in stopping:
             await ended.wait()
 
     async def pause_task(self, task: ConnectorTaskId) -> None:
         if task in self._tasks:
-            self._tasks[task][0].wish(TargetState.PAUSED)
+            self._tasks[task][0].request_state(TargetState.PAUSED)
 
     async def resume_task(self, task: ConnectorTaskId) -> None:
         if task in self._tasks:
-            self._tasks[task][0].wish(TargetState.STARTED)
+            self._tasks[task][0].request_state(TargetState.STARTED)
 
     async def close(self) -> None:
         await self.stop_tasks(list(self._tasks))

@@ -56,8 +56,8 @@ def test_no_error_between_broker_and_controller_is_told_as_the_clients_fault(err
     assert verdict_of(Attempt.ANSWERED, error).error in (ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def test_each_call_has_a_lane_while_there_are_lanes() -> None:
-    queue, calls = queue_with(3, lanes_max=2)
+def test_each_call_has_a_connection_while_there_are_connections() -> None:
+    queue, calls = queue_with(3, connections_max=2)
     assert sent(queue, 0) == calls[:2]
     assert (queue.length, queue.in_flight) == (1, 2)
     queue.completed(calls[1], 10, Attempt.ANSWERED)
@@ -66,7 +66,7 @@ def test_each_call_has_a_lane_while_there_are_lanes() -> None:
 
 @pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.NOT_CONTROLLER])
 def test_what_goes_again_goes_before_those_that_came_later(error: ErrorCode) -> None:
-    queue, calls = queue_with(4, lanes_max=2)
+    queue, calls = queue_with(4, connections_max=2)
     sent(queue, 0)
     attempt = Attempt.ANSWERED if error else Attempt.LOST
     for call in (calls[1], calls[0]):
@@ -133,7 +133,7 @@ def test_an_answer_that_comes_late_is_delivered() -> None:
 
 
 def test_what_was_not_sent_when_its_sender_went_away_is_never_sent() -> None:
-    queue, calls = queue_with(2, lanes_max=1)
+    queue, calls = queue_with(2, connections_max=1)
     sent(queue, 0)
     for call in calls:
         queue.withdraw(call)
@@ -151,8 +151,10 @@ EVENTS = st.lists(
 
 
 @given(EVENTS, st.integers(1, 3))
-def test_every_call_ends_once_and_in_flight_never_exceeds_the_lanes(events: list[tuple[str, int]], lanes: int) -> None:
-    queue, now_ms = ForwardingQueue(lanes_max=lanes), 0
+def test_every_call_ends_once_and_in_flight_never_exceeds_the_connections(
+    events: list[tuple[str, int]], connections: int
+) -> None:
+    queue, now_ms = ForwardingQueue(connections_max=connections), 0
     waiting: list[Call] = []
     flying: list[Call] = []
     ended: list[Call] = []
@@ -193,7 +195,7 @@ def test_every_call_ends_once_and_in_flight_never_exceeds_the_lanes(events: list
             attempt = Attempt.LOST if event == "lose" else Attempt.ANSWERED
             complete(attempt, ErrorCode(int(event)) if event.isdigit() else ErrorCode.NONE)
         assert (queue.length, queue.in_flight) == (len(waiting), len(flying))
-        assert queue.in_flight <= lanes
+        assert queue.in_flight <= connections
         due = queue.wakeup_ms(now_ms, is_controller_known=True)
         assert (due is None) == (not waiting and all(call in told for call in flying))
     for call in flying:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
 _BROKERS, _CONTROLLERS = 1, 2
-_NOBODY = -1
+_NO_CONTROLLER = -1
 
 
 @handles(ApiKey.DESCRIBE_CLUSTER, acl=(AclRule(ResourceType.CLUSTER, AclOperation.DESCRIBE),))
@@ -55,7 +55,7 @@ def handle_describe_cluster(broker: Broker, request: DescribeClusterRequest, acc
         cluster_id=broker.cluster_id,
         controller_id=controller_id
         if any(broker_entry.broker_id == controller_id for broker_entry in brokers)
-        else _NOBODY,
+        else _NO_CONTROLLER,
         brokers=brokers,
         cluster_authorized_operations=operations,
     )

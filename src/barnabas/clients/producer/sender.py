@@ -101,14 +101,14 @@ class Recovery(Protocol[B_contra]):
 class _Leader:
     """One node, and the partitions that it leads."""
 
-    __slots__ = ("address", "in_flight", "partitions", "task", "throttled_until", "timer", "trouble", "wake")
+    __slots__ = ("address", "error", "in_flight", "partitions", "task", "throttled_until", "timer", "wake")
 
     def __init__(self, address: Address) -> None:
         self.address = address
         self.partitions: list[int] = []
         self.in_flight = 0
         self.throttled_until = 0.0
-        self.trouble = ""
+        self.error = ""
         """Why it can't be reached."""
         self.wake = asyncio.Event()
         self.timer: asyncio.TimerHandle | None = None
@@ -138,7 +138,7 @@ class Sender(Generic[B]):
         self._accumulator = accumulator
         self._delivered = delivered
         self._recovery = recovery
-        self._troubles: dict[int, str] = {}
+        self._errors: dict[int, str] = {}
         """Why nothing has come through to a partition since the last success."""
         self._assigning = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
@@ -184,10 +184,10 @@ class Sender(Generic[B]):
 
     def why_waiting(self, partition: int) -> str:
         """What is in the way of the partition's batches; empty if nothing is known."""
-        if trouble := self._troubles.get(partition):
-            return trouble
+        if error := self._errors.get(partition):
+            return error
         leader = self._leader_of.get(partition)
-        return leader.trouble if leader is not None else str(self._no_leader(partition))
+        return leader.error if leader is not None else str(self._no_leader(partition))
 
     def _no_leader(self, partition: int) -> AdminError:
         return AdminError(ErrorCode.LEADER_NOT_AVAILABLE, "there is no leader", f"{self._source.topic}-{partition}")
@@ -248,12 +248,12 @@ class Sender(Generic[B]):
                     if self._accumulator.unassigned and not await self._assign_producers():
                         self._wake_later(leader, self._config.retry_backoff_s)
                         break
-                    leader.trouble = ""
+                    leader.error = ""
                 except ClientError as error:
                     if not isinstance(error, Transient):
                         self._fail(error)
                         return
-                    leader.trouble = str(error)
+                    leader.error = str(error)
                     self._follower.is_stale.set()
                     self._wake_later(leader, self._config.retry_backoff_s)
                     break
@@ -272,7 +272,7 @@ class Sender(Generic[B]):
             except AdminError as error:
                 partitions = self._accumulator.assignable()
                 for partition in partitions:
-                    self._troubles[partition] = str(error)
+                    self._errors[partition] = str(error)
                 if error.code in _RETRIABLE_OF_PRODUCER_IDS:
                     return False
                 for partition in partitions:
@@ -386,8 +386,8 @@ class Sender(Generic[B]):
             self._refused(batch, missing, now)
 
     def _settle(self, batch: B, now: float) -> None:
-        if self._troubles:
-            self._troubles.pop(batch.partition, None)
+        if self._errors:
+            self._errors.pop(batch.partition, None)
         self._accumulator.finish(batch)
         self._delivered(batch, now)
         self.progressed.set()
@@ -431,7 +431,7 @@ class Sender(Generic[B]):
                 self._give_up(batch, error if isinstance(error, ClientError) else ClientError(str(error)))
 
     def _again(self, batch: B, why: str, message: str, now: float) -> None:
-        self._troubles[batch.partition] = message
+        self._errors[batch.partition] = message
         self.statistics.retries += 1
         self.statistics.retried[why] = self.statistics.retried.get(why, 0) + 1
         backoff = self._config.retry_backoff_s * 2 ** min(batch.attempts - 1, 10)

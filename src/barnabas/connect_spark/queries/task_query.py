@@ -66,7 +66,7 @@ class TaskQuery:
         self._sessions = sessions
         self._report = report
         self._stop_timeout_s = stop_timeout_s
-        self._wish = target_state
+        self._target_state = target_state
         self._told: TaskEvent | None = None
         self._waits_for_spark = False
         self._is_over = False
@@ -80,15 +80,15 @@ class TaskQuery:
     def begin(self) -> None:
         self._thread.start()
 
-    def wish(self, state: TargetState) -> None:
+    def request_state(self, state: TargetState) -> None:
         """STARTED, PAUSED or, once and for all, STOPPED. Returns at once.
 
         Starting Spark may take minutes. A task that waits for it holds nothing, so it is stopped at once.
         """
         with self._changed:
-            if self._wish is TargetState.STOPPED:
+            if self._target_state is TargetState.STOPPED:
                 return
-            self._wish = state
+            self._target_state = state
             self._changed.notify_all()
             is_over = state is TargetState.STOPPED and self._waits_for_spark
             self._is_over = is_over
@@ -110,8 +110,8 @@ class TaskQuery:
     def _run(self) -> None:
         end: TaskEvent = TaskStopped(self.task)
         try:
-            while self._wish is not TargetState.STOPPED:
-                self._follow_wish()
+            while self._target_state is not TargetState.STOPPED:
+                self._follow_target_state()
                 self._wait()
                 self._check_query()
         except BaseException as error:  # Also what a plugin raises to end the process: it is its task that ends.
@@ -126,18 +126,18 @@ class TaskQuery:
         self._sessions.release()
         self._report(end)
 
-    def _follow_wish(self) -> None:
-        if self._wish is TargetState.STARTED and self._query is None:
+    def _follow_target_state(self) -> None:
+        if self._target_state is TargetState.STARTED and self._query is None:
             self._start_query()
             self._tell(TaskRunning(self.task))
-        elif self._wish is TargetState.PAUSED:
+        elif self._target_state is TargetState.PAUSED:
             self._stop_query(None)
-            if self._wish is TargetState.PAUSED:
+            if self._target_state is TargetState.PAUSED:
                 self._tell(TaskPaused(self.task))
 
     def _start_query(self) -> None:
         spark = self._session()
-        if self._wish is not TargetState.STARTED:
+        if self._target_state is not TargetState.STARTED:
             return
         if self._program is None:
             self._program = self._make_program()
@@ -146,7 +146,7 @@ class TaskQuery:
 
     def _session(self) -> SparkSession:
         with self._changed:
-            self._waits_for_spark = self._wish is TargetState.STARTED
+            self._waits_for_spark = self._target_state is TargetState.STARTED
         try:
             return self._sessions.session()
         finally:
@@ -155,10 +155,10 @@ class TaskQuery:
 
     def _wait(self) -> None:
         with self._changed:
-            wish, has_query = self._wish, self._query is not None
-            idle = wish is TargetState.PAUSED or (wish is TargetState.STARTED and has_query)
+            target_state, has_query = self._target_state, self._query is not None
+            idle = target_state is TargetState.PAUSED or (target_state is TargetState.STARTED and has_query)
             if idle:
-                self._changed.wait_for(lambda: self._wish is not wish, _LOOK_S if has_query else None)
+                self._changed.wait_for(lambda: self._target_state is not target_state, _LOOK_S if has_query else None)
 
     def _check_query(self) -> None:
         """Raises what a query that has ended by itself ended with."""
@@ -198,7 +198,7 @@ class TaskQuery:
         if timeout_s is not None:
             return self._gate.close(timeout_s)
         while not self._gate.close(_LOOK_S):
-            if self._wish is TargetState.STOPPED:
+            if self._target_state is TargetState.STOPPED:
                 return self._gate.close(self._stop_timeout_s)
         return True
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.attempt_limit import AttemptLimit
 from barnabas.broker.forwarded_call import ForwardedCall
-from barnabas.broker.forwarding_queue import LANES_MAX, Attempt, Fate, ForwardingQueue
+from barnabas.broker.forwarding_queue import CONNECTIONS_MAX, Attempt, Fate, ForwardingQueue
 from barnabas.broker.forwarding_stats import ForwardingStats
 from barnabas.clients.client_config import Address
 from barnabas.clients.errors import (
@@ -81,7 +81,7 @@ class NetworkChannel:
         heartbeat_interval_ms: int,
         reach_offset: Callable[[int, float], Awaitable[bool]],
         new_call_id: Callable[[], bytes] = lambda: urandom(CALL_ID_SIZE),
-        lanes_max: int = LANES_MAX,
+        connections_max: int = CONNECTIONS_MAX,
     ) -> None:
         """``config``: its request time-out is ``controller.socket.timeout.ms``. ``leader`` is asked for each attempt.
 
@@ -101,15 +101,15 @@ class NetworkChannel:
         self._leader = leader
         attempts = AttemptLimit(heartbeat_interval_ms, max(heartbeat_interval_ms, lifecycle_limit_ms // 2))
         make = partial(_ConnectionPool, self._client, leader, clock, numbering=set())
-        self._forwarding = make(ForwardingQueue(lanes_max=lanes_max), stats=self.stats)
+        self._forwarding = make(ForwardingQueue(connections_max=connections_max), stats=self.stats)
         self._lifecycle = make(
-            ForwardingQueue(lanes_max=1, limit_ms=lifecycle_limit_ms),
+            ForwardingQueue(connections_max=1, limit_ms=lifecycle_limit_ms),
             stats=ForwardingStats(),
             attempts=attempts,
             on_path_back=self._path_is_back,
         )
         self._replication = make(
-            ForwardingQueue(lanes_max=1, limit_ms=lifecycle_limit_ms), stats=ForwardingStats(), attempts=attempts
+            ForwardingQueue(connections_max=1, limit_ms=lifecycle_limit_ms), stats=ForwardingStats(), attempts=attempts
         )
 
     @property

@@ -114,7 +114,7 @@ def ended(worker: Worker) -> TaskEvent:
 def test_a_task_runs_until_it_is_stopped(worker: Worker) -> None:
     task = begun(worker)
     worker.until(lambda: worker.events == [RUNNING])
-    task.wish(TargetState.STOPPED)
+    task.request_state(TargetState.STOPPED)
     assert ended(worker) == STOPPED
     assert not worker.queries[0].isActive
     assert worker.closed == 1
@@ -124,15 +124,15 @@ def test_a_paused_task_has_no_query_and_gets_another_one(worker: Worker) -> None
     task = begun(worker, TargetState.PAUSED)
     worker.until(lambda: worker.events == [PAUSED])
     assert worker.queries == []
-    task.wish(TargetState.STARTED)
+    task.request_state(TargetState.STARTED)
     worker.until(lambda: worker.events[-1] == RUNNING)
-    task.wish(TargetState.PAUSED)
+    task.request_state(TargetState.PAUSED)
     worker.until(lambda: worker.events[-1] == PAUSED)
     assert [query.isActive for query in worker.queries] == [False]
-    task.wish(TargetState.STARTED)
+    task.request_state(TargetState.STARTED)
     worker.until(lambda: worker.events[-1] == RUNNING)
-    task.wish(TargetState.STOPPED)
-    task.wish(TargetState.STARTED)  # Too late.
+    task.request_state(TargetState.STOPPED)
+    task.request_state(TargetState.STARTED)  # Too late.
     assert ended(worker) == STOPPED
     assert len(worker.queries) == 2
 
@@ -197,7 +197,7 @@ def test_a_batch_that_does_not_end_in_time_is_interrupted_and_may_commit_nothing
     running = threading.Thread(target=batch)
     running.start()
     inside.wait(20)
-    task.wish(TargetState.STOPPED)
+    task.request_state(TargetState.STOPPED)
     assert ended(worker) == STOPPED
     go_on.set()
     running.join()
@@ -208,7 +208,7 @@ def test_a_query_that_can_not_be_stopped_takes_the_session_with_it(worker: Worke
     task = begun(worker)
     worker.until(lambda: worker.events == [RUNNING])
     worker.queries[0].refuses_to_stop = True
-    task.wish(TargetState.STOPPED)
+    task.request_state(TargetState.STOPPED)
     assert ended(worker) == STOPPED
     assert worker.abandoned == ["the query of task c-0 can't be stopped (did not stop)"]
 
@@ -217,7 +217,7 @@ def test_a_task_that_waits_for_spark_is_stopped_at_once(worker: Worker) -> None:
     worker.is_up.clear()
     task = begun(worker)
     worker.is_asked.wait(20)
-    task.wish(TargetState.STOPPED)
+    task.request_state(TargetState.STOPPED)
     assert worker.events == [STOPPED]
     worker.is_up.set()
     task.join()

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from barnabas.common import stepped_sort
 from barnabas.common.acl import AclBinding
 from barnabas.common.errors import InvariantViolated
+from barnabas.common.steps import whole
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.image import acls, client_quotas, configs, keyed_records, topics
 from barnabas.metadata.image.acls import acl_record
@@ -31,15 +32,6 @@ from barnabas.protocol.records.user_scram_credential_record import UserScramCred
 from tests.unit.metadata.record_histories import histories
 
 END = MetadataProvenance(1, 1, 1)
-
-
-def whole(steps: Generator[None, None, MetadataImage]) -> MetadataImage:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            image: MetadataImage = end.value
-            return image
 
 
 def applied(records: list[Any], image: MetadataImage = MetadataImage.EMPTY) -> MetadataImage:

@@ -24,10 +24,10 @@ __all__ = ["Leadership"]
 
 
 class Leadership:
-    """``trouble`` is called with words for the log."""
+    """``report_problem`` receives a line for the log."""
 
     def __init__(
-        self, settings: GroupSettings, snapshot: Callable[[], ConfigSnapshot], trouble: Callable[[str], None]
+        self, settings: GroupSettings, snapshot: Callable[[], ConfigSnapshot], report_problem: Callable[[str], None]
     ) -> None:
         self.owners: dict[str | ConnectorTaskId, str] = {}
         """The URL of the worker of each connector and task, after the last round that this member led."""
@@ -35,7 +35,7 @@ class Leadership:
         self.are_all_members_ours = False
         """Whether every member of that round is a worker of this project, as far as their ids say."""
         self._snapshot = snapshot
-        self._trouble = trouble
+        self._report_problem = report_problem
         self._eager: Assignor = EagerAssignor()
         self._cooperative: Assignor = CooperativeAssignor(
             max_delay_ms=settings.scheduled_rebalance_max_delay_ms,
@@ -53,7 +53,7 @@ class Leadership:
         )
         read_by_some = max(member.config_offset for member in members.values())
         if config.offset < read_by_some:
-            self._trouble(
+            self._report_problem(
                 f"this worker leads the group but has read the config topic up to offset {config.offset} only, "
                 f"and some member up to {read_by_some}: nothing is assigned before it has caught up"
             )
@@ -87,5 +87,7 @@ class Leadership:
             try:
                 members[member.member_id] = decode_metadata(bytes(member.metadata), agreed)
             except DecodeError as error:
-                self._trouble(f"the metadata of member {member.member_id} can't be read, it gets no work: {error}")
+                self._report_problem(
+                    f"the metadata of member {member.member_id} can't be read, it gets no work: {error}"
+                )
         return members

@@ -112,7 +112,7 @@ class Membership:
         self._outputs: list[Output] = []
         self._local_assignment = LocalAssignment(self._tell, self._new_id)
         self._catch_up = CatchUp(settings, self._tell)
-        self._leadership = Leadership(settings, snapshot, self._trouble)
+        self._leadership = Leadership(settings, snapshot, self._report_problem)
         self._heartbeat = Heartbeat(settings)
         self._coordinator: Address | None = None
         self._last_id = 0
@@ -122,7 +122,7 @@ class Membership:
         """How many in a row were answered that their generation is over."""
         self._retry_at_ms = 0.0
         self._retries = 0
-        self._last_trouble = ""
+        self._last_problem = ""
         self._rejoin_reason: str | None = None
         self._rejoin_at_ms = _NEVER_MS
         self._joined_with: Assignment | None = None
@@ -279,7 +279,7 @@ class Membership:
         elif is_terminal and self._last_completed_generation < 0:
             self._fail(why, now_ms)
         else:
-            self._trouble(f"{why}; trying again")
+            self._report_problem(f"{why}; trying again")
             self._forget_coordinator(now_ms)
         self.tick(now_ms)
 
@@ -344,7 +344,7 @@ class Membership:
         elif meaning is Meaning.NEVER:
             self._fail(terminal_message(code, self.settings), now_ms)
         else:
-            self._trouble(f"the coordinator of group {self.settings.group_id} is not known: {message or code}")
+            self._report_problem(f"the coordinator of group {self.settings.group_id} is not known: {message or code}")
             self._retry_later(now_ms)
 
     def _handle_join(self, response: JoinGroupResponse, sent_ms: float, now_ms: float) -> None:
@@ -396,7 +396,9 @@ class Membership:
         try:
             assignment = decode_assignment(bytes(response.assignment), self.protocol)
         except DecodeError as error:
-            self._trouble(f"the assignment of generation {self.generation} can't be read: {error}; joining again")
+            self._report_problem(
+                f"the assignment of generation {self.generation} can't be read: {error}; joining again"
+            )
             self._join_again("the assignment can't be read")
             self._retry_later(now_ms)
             return
@@ -406,7 +408,7 @@ class Membership:
         self._heartbeat.took_part(sent_ms)
         self._heartbeat.joined(now_ms)
         self._retries = 0
-        self._last_trouble = ""
+        self._last_problem = ""
         self._rejoin_reason = None
         if self._joined_with is not self.allocation:
             self._rejoin_reason = "work was given up during the rebalance"
@@ -458,12 +460,12 @@ class Membership:
             self._drop_out(f"{why}; this worker leaves the group for {pause_ms / 1000:g} s", now_ms)
             self._return_at_ms = now_ms + pause_ms
         elif pause_ms is None:
-            self._trouble(f"{why}, again and again; this worker gives up its work")
+            self._report_problem(f"{why}, again and again; this worker gives up its work")
             self._give_up(why)
             self._join_again(why)
             self._retry_later(now_ms)
         else:
-            self._trouble(f"{why}; trying again in {pause_ms / 1000:g} s")
+            self._report_problem(f"{why}; trying again in {pause_ms / 1000:g} s")
             self._catch_up.read_at_ms = now_ms + pause_ms
 
     # -- life and death
@@ -507,7 +509,7 @@ class Membership:
         elif meaning is Meaning.REJOIN and self.phase is Phase.STABLE:
             self._rejoin_reason = self._rejoin_reason or "the group rebalances"
         elif meaning is Meaning.LATER:
-            self._trouble(f"a heartbeat was answered with the error {code}; trying again")
+            self._report_problem(f"a heartbeat was answered with the error {code}; trying again")
         elif meaning in (Meaning.MOVED, Meaning.NEVER) or (meaning is not Meaning.FINE and not is_joining):
             self._handle_error("Heartbeat", code, now_ms)
 
@@ -532,7 +534,7 @@ class Membership:
         elif meaning in (Meaning.NEW_GENERATION, Meaning.REJOIN):
             self._join_again("the group rebalances")
         else:
-            self._trouble(f"{what} was answered with the error {code}; trying again")
+            self._report_problem(f"{what} was answered with the error {code}; trying again")
             self._join_again("an error")
             self._retry_later(now_ms)
 
@@ -579,7 +581,7 @@ class Membership:
 
     def _drop_out(self, why: str, now_ms: float) -> None:
         """Leave once everything has stopped, and come back later."""
-        self._trouble(why)
+        self._report_problem(why)
         self._lose(why)
         self._begin_leaving(why, now_ms)
 
@@ -637,10 +639,10 @@ class Membership:
         self._retries += 1
         self._retry_at_ms = now_ms + pause_ms
 
-    def _trouble(self, message: str) -> None:
+    def _report_problem(self, message: str) -> None:
         """The same twice in a row is said once."""
-        if message != self._last_trouble:
-            self._last_trouble = message
+        if message != self._last_problem:
+            self._last_problem = message
             self._outputs.append(MembershipProblem(message))
 
 
