@@ -8,7 +8,7 @@ from barnabas.security.authorizer.authorizer import AllowAllAuthorizer
 from tests.simulation.cluster.defects import defect, replace_in
 
 
-@defect("publishers-turned-round", "readers are told of an image before the authorizer is")
+@defect("publishers-turned-round", "other publishers receive an image before the authorizer")
 def _() -> None:
     def make(original: Any) -> Any:
         def publish(self: Any, *, is_snapshot: bool) -> Any:
@@ -24,7 +24,7 @@ def _() -> None:
     replace_in("metadata.loader", "MetadataLoader._publish_in_steps", make)
 
 
-@defect("rule-removal-not-published", "the authorizer is not told that a rule is gone")
+@defect("rule-removal-not-published", "the authorizer does not learn that an ACL was removed")
 def _() -> None:
     def make(original: Any) -> Any:
         def publish(self: Any, delta: Any, new_image: Any, manifest: Any) -> Any:
@@ -51,7 +51,7 @@ def _() -> None:
     replace_in("security.authorizer.standard_authorizer", "StandardAuthorizer.load_snapshot_in_steps", make)
 
 
-@defect("decision-kept-too-long", "what was decided before a rule came is not forgotten")
+@defect("decision-kept-too-long", "decisions from before a new ACL are kept")
 def _() -> None:
     def make(original: Any) -> Any:
         def add(self: Any, acl_id: Any, binding: Any) -> None:
@@ -66,7 +66,7 @@ def _() -> None:
     replace_in("security.authorizer.acl_index", "AclIndex.add", make)
 
 
-@defect("decision-kept-after-removal", "what was decided by a rule that is gone is not forgotten")
+@defect("decision-kept-after-removal", "decisions by a removed ACL are kept")
 def _() -> None:
     def make(original: Any) -> Any:
         def remove(self: Any, acl_id: Any) -> Any:
@@ -107,7 +107,7 @@ def _() -> None:
     replace_in("security.authorizer.acl_index", "effective", make)
 
 
-@defect("decides-while-loading", "an authorizer is ready with what its node has fetched first")
+@defect("decides-while-loading", "an authorizer is ready with the first records that its node has fetched")
 def _() -> None:
     replace_in(
         "raft.raft_node",
@@ -128,7 +128,7 @@ def _() -> None:
     replace_in("security.authorizer.standard_authorizer", "StandardAuthorizer.__init__", make)
 
 
-@defect("forwarded-as-the-broker", "what a client asks for is decided with the rights of the broker")
+@defect("forwarded-as-the-broker", "a client's request is authorized with the rights of the broker")
 def _() -> None:
     def make(original: Any) -> Any:
         async def forward(self: Any, request: Any, context: Any) -> Any:

@@ -29,7 +29,7 @@ def _() -> None:
     replace_in("controller.controller_state", "ControllerState.wait_for_uncommitted", make)
 
 
-@defect("uncommitted-not-dropped", "a controller that is deposed goes on from what was not committed")
+@defect("uncommitted-not-dropped", "a deposed controller continues from uncommitted state")
 def _() -> None:
     replace_in("controller.controller_state", "ControllerState.revert", lambda original: lambda self: None)
 
@@ -72,7 +72,7 @@ def _() -> None:
     replace_in("controller.quorum_controller", "QuorumController.deactivate", make)
 
 
-@defect("deposed-controller-is-silent", "who waits for a controller that is deposed never hears of it")
+@defect("deposed-controller-is-silent", "callers of a deposed controller never receive an answer")
 def _() -> None:
     def make(original: Any) -> Any:
         def deactivate(self: Any) -> None:
@@ -84,7 +84,7 @@ def _() -> None:
     replace_in("controller.quorum_controller", "QuorumController.deactivate", make)
 
 
-@defect("rule-created-twice", "a rule that is there already is written again")
+@defect("rule-created-twice", "an ACL that exists already is written again")
 def _() -> None:
     def make(original: Any) -> Any:
         def create(self: Any, bindings: Any) -> Any:
@@ -123,7 +123,7 @@ def _() -> None:
     replace_in("controller.acl_control_manager", "AclControlManager.delete_acls", make)
 
 
-@defect("broker-epoch-not-checked", "a broker is heard in whatever epoch it speaks")
+@defect("broker-epoch-not-checked", "requests of a broker are accepted with any broker epoch")
 def _() -> None:
     def make(original: Any) -> Any:
         def check(self: Any, broker_id: int, broker_epoch: int) -> Any:
@@ -159,7 +159,7 @@ def _() -> None:
     replace_in("controller.broker_heartbeat_manager", "BrokerHeartbeatManager.next_state", make)
 
 
-@defect("sessions-never-end", "a broker that is gone is never fenced")
+@defect("sessions-never-end", "a dead broker is never fenced")
 def _() -> None:
     replace_in(
         "controller.broker_heartbeat_manager",
@@ -200,7 +200,7 @@ def _() -> None:
     )
 
 
-@defect("standby-replays-twice", "a standby replays what comes in one delivery twice")
+@defect("standby-replays-twice", "a standby replays each delivery twice")
 def _() -> None:
     def make(original: Any) -> Any:
         def follow(self: Any, batches: Any, image: Any) -> None:
@@ -217,7 +217,7 @@ def _() -> None:
     replace_in("controller.controller_state", "ControllerState.follow", make)
 
 
-@defect("decided-twice", "what is in an envelope is decided twice")
+@defect("decided-twice", "the request in an envelope is decided twice")
 def _() -> None:
     def make(original: Any) -> Any:
         def decided(self: Any, opened: Any, size: int, started: float) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from tests.simulation.cluster.defects import defect, replace_in
 
 
-@defect("flush-says-too-much", "a flush counts for what was appended while it ran")
+@defect("flush-says-too-much", "a flush also counts for records that were appended while it ran")
 def _() -> None:
     def make(original: Any) -> Any:
         return lambda driver, end_offset: original(driver, driver.log.end_offset)
@@ -47,7 +47,7 @@ def _() -> None:
     replace_in("storage.metadata_log_opening", "LogOpening._cut_torn_tail", make)
 
 
-@defect("recovered-not-synced", "what a killed process wrote counts as durable without a sync")
+@defect("recovered-not-synced", "records that a killed process wrote count as durable without a sync")
 def _() -> None:
     replace_in("storage.metadata_log", "MetadataLog._make_recovered_durable", lambda original: lambda self: None)
 
@@ -95,7 +95,7 @@ def _() -> None:
     replace_in("server.quorum.commit_delivery", "CommitDelivery._take_turn", make)
 
 
-@defect("commit-skipped", "what was in the log before the start is not handed out")
+@defect("commit-skipped", "records that were in the log before the start are not delivered")
 def _() -> None:
     def make(original: Any) -> Any:
         def due(self: Any, offset: int, end_offset: int) -> Any:
@@ -109,7 +109,7 @@ def _() -> None:
     replace_in("server.quorum.commit_delivery", "CommitDelivery._due", make)
 
 
-@defect("leadership-before-commits", "the listener hears that this node leads before the commits that came first")
+@defect("leadership-before-commits", "the listener learns that this node leads before it receives the earlier commits")
 def _() -> None:
     def make(original: Any) -> Any:
         def carry_out(driver: Any, ready: Any) -> None:

@@ -23,7 +23,7 @@ def _() -> None:
 
 @defect(
     "coordinator-loads-all-but-the-last",
-    "what a coordinator reads when it takes over is without the last batch",
+    "a coordinator that takes over does not read the last batch",
     needs="groups",
 )
 def _() -> None:
@@ -66,6 +66,6 @@ def _() -> None:
     )
 
 
-@defect("members-never-expire", "a member that is never heard of again stays in its group", needs="groups")
+@defect("members-never-expire", "a member without heartbeats stays in its group", needs="groups")
 def _() -> None:
     replace_in("coordinator.timer_queue", "TimerQueue.pop_due", lambda original: lambda self, now_ms: None)

@@ -106,7 +106,7 @@ def _() -> None:
     replace_in("metadata.image.client_quotas", "ClientQuotasDelta.replay", make)
 
 
-@defect("transaction-dropped-at-its-end", "the end of a transaction drops what it held")
+@defect("transaction-dropped-at-its-end", "the end of a transaction drops its records")
 def _() -> None:
     def make(original: Any) -> Any:
         def receive(self: Any, record: Any, offset: int) -> Any:

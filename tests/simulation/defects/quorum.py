@@ -115,7 +115,7 @@ def _() -> None:
 
 @defect(
     "observer-fetches-before-flush",
-    "a controller that is no voter yet tells of what it has not flushed",
+    "a controller that is not a voter yet reports records that it has not flushed",
     needs="changes_quorum",
 )
 def _() -> None:
@@ -126,14 +126,18 @@ def _() -> None:
 
 
 @defect(
-    "moved-voter-says-nothing", "a controller that listens elsewhere does not tell the quorum", needs="changes_quorum"
+    "moved-voter-says-nothing",
+    "a controller with a new address does not report it to the quorum",
+    needs="changes_quorum",
 )
 def _() -> None:
     replace_in("raft.voter_update", "_is_update_due", lambda original: lambda replica, follower: False)
 
 
 @defect(
-    "upgrade-asks-nobody", "metadata.version is raised beyond what some brokers can work with", needs="changes_software"
+    "upgrade-asks-nobody",
+    "metadata.version is raised above the level that some brokers support",
+    needs="changes_software",
 )
 def _() -> None:
     replace_in(
@@ -158,7 +162,7 @@ def _() -> None:
 
 @defect(
     "no-vote-of-old-voters",
-    "who can't ask an old voter for a pre-vote waits for its answer for ever",
+    "a candidate that cannot request a pre-vote from an old voter waits for it forever",
     needs="changes_software",
 )
 def _() -> None:

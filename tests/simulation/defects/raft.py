@@ -66,7 +66,7 @@ def _without_writing(driver: Any, election: Any) -> None:
     driver._run_in_thread(lambda: None, driver._persisted)
 
 
-@defect("vote-sent-before-written", "answers leave while the election that they tell of is being written")
+@defect("vote-sent-before-written", "responses are sent while the election that they report is being written")
 def _() -> None:
     def make(original: Any) -> Any:
         def process(driver: Any) -> None:
@@ -134,7 +134,7 @@ def _() -> None:
     replace_in("raft.quorum_state", "QuorumState.transition_to_candidate", make)
 
 
-@defect("commit-by-a-minority", "the high watermark is what the fastest replica has")
+@defect("commit-by-a-minority", "the high watermark is the log end offset of the fastest replica")
 def _() -> None:
     def make(original: Any) -> Any:
         def update(self: Any) -> bool:
@@ -150,7 +150,7 @@ def _() -> None:
     replace_in("raft.states.leader", "LeaderState._update_high_watermark", make)
 
 
-@defect("commit-counts-an-observer", "what an observer has fetched counts like a voter's")
+@defect("commit-counts-an-observer", "the fetch offset of an observer counts like that of a voter")
 def _() -> None:
     def make(original: Any) -> Any:
         def update(self: Any, key: Any, fetch_offset: int, leader_end: int, now_ms: int) -> bool:
@@ -227,7 +227,7 @@ def _() -> None:
     replace_in("raft.replication", "_truncate", make)
 
 
-@defect("epochs-not-truncated", "a truncated log keeps the epochs of what it has lost")
+@defect("epochs-not-truncated", "a truncated log keeps the leader epochs of the removed records")
 def _() -> None:
     replace_in("raft.leader_epochs", "LeaderEpochs.truncate_from_end", lambda original: lambda self, end_offset: None)
 
@@ -277,7 +277,7 @@ def _() -> None:
     replace_in("raft.replication", "_take_chunk", make)
 
 
-@defect("bootstrap-fetch-before-flush", "who looks for the leader tells of records that it has not flushed")
+@defect("bootstrap-fetch-before-flush", "a replica that looks for the leader reports records that it has not flushed")
 def _() -> None:
     def make(original: Any) -> Any:
         def send(replica: Any, now_ms: int) -> None:

@@ -14,7 +14,7 @@ REPLICATES = "replicates"
 LEADERSHIP = "broker.replication.partition_leadership"
 
 
-@defect("high-watermark-is-the-leaders-end", "what the leader has appended is committed", NEEDS)
+@defect("high-watermark-is-the-leaders-end", "records count as committed when the leader has appended them", NEEDS)
 def _() -> None:
     replace_in(
         LEADERSHIP,
@@ -35,7 +35,11 @@ def _() -> None:
     replace_in(LEADERSHIP, "PartitionLeadership.high_watermark", make)
 
 
-@defect("high-watermark-without-the-proposed", "who is proposed for the ISR is not waited for", NEEDS)
+@defect(
+    "high-watermark-without-the-proposed",
+    "the high watermark does not wait for a replica that is proposed for the ISR",
+    NEEDS,
+)
 def _() -> None:
     def make(original: Any) -> Any:
         def propose(self: Any, kind: Any, members: Any) -> Any:
@@ -129,7 +133,7 @@ def _() -> None:
     )
 
 
-@defect("last-epoch-is-not-sent", "a follower does not tell the epoch of its last record", REPLICATES)
+@defect("last-epoch-is-not-sent", "a follower does not send the leader epoch of its last record", REPLICATES)
 def _() -> None:
     def make(original: Any) -> Any:
         def topics_to_fetch(*arguments: Any) -> Any:
@@ -157,7 +161,9 @@ def _() -> None:
 
 
 @defect(
-    "producers-of-what-was-cut-are-kept", "a follower that cuts its log still knows what was written there", REPLICATES
+    "producers-of-what-was-cut-are-kept",
+    "a follower that truncates its log keeps the producer state of the removed records",
+    REPLICATES,
 )
 def _() -> None:
     def make(original: Any) -> Any:
@@ -171,7 +177,7 @@ def _() -> None:
     replace_in("storage.partition_log", "PartitionLog._after_truncation", make)
 
 
-@defect("consumers-read-to-the-end", "consumers are given what the leader has, committed or not", REPLICATES)
+@defect("consumers-read-to-the-end", "consumers receive records that are not committed", REPLICATES)
 def _() -> None:
     def make(original: Any) -> Any:
         def read(self: Any, fetch_offset: int, max_bytes: int, **options: Any) -> Any:
@@ -189,7 +195,7 @@ def _() -> None:
     replace_in("storage.partition_log", "find_duplicate", lambda original: lambda producers, batch, *, what: None)
 
 
-@defect("followers-know-no-producers", "a follower does not remember what producers have written", NEEDS)
+@defect("followers-know-no-producers", "a follower keeps no producer state", NEEDS)
 def _() -> None:
     def make(original: Any) -> Any:
         def append(self: Any, records: Any, **others: Any) -> int:
@@ -219,7 +225,7 @@ def _() -> None:
     )
 
 
-@defect("elected-out-of-sync", "a replica that is not in sync is elected when no other is there", NEEDS)
+@defect("elected-out-of-sync", "a replica outside the ISR is elected when no other replica is available", NEEDS)
 def _() -> None:
     def make(original: Any) -> Any:
         def choose(self: Any) -> Any:

@@ -7,7 +7,9 @@ from typing import Any
 from tests.simulation.cluster.defects import defect, replace_in
 
 
-@defect("damaged-voter-votes", "a voter grants votes before it has again what it had acknowledged", needs="rots")
+@defect(
+    "damaged-voter-votes", "a voter grants votes before it has the records again that it had acknowledged", needs="rots"
+)
 def _() -> None:
     def make(original: Any) -> Any:
         def decide(replica: Any, *arguments: Any) -> Any:
@@ -22,7 +24,7 @@ def _() -> None:
     replace_in("raft.vote_protocol", "_decide", make)
 
 
-@defect("damaged-voter-stands", "a voter stands for election with what is left of its log", needs="rots")
+@defect("damaged-voter-stands", "a voter stands for election with the rest of a damaged log", needs="rots")
 def _() -> None:
     replace_in("raft.quorum_state", "QuorumState.may_vote", lambda original: property(lambda self: self.is_voter))
 
@@ -32,14 +34,14 @@ def _() -> None:
     replace_in("storage.metadata_log_opening", "judge", lambda original: lambda *arguments, **options: None)
 
 
-@defect("loss-is-forgotten", "what a voter lost is not remembered when its process starts again", needs="rots")
+@defect("loss-is-forgotten", "a voter forgets at a restart which records it had lost", needs="rots")
 def _() -> None:
     replace_in("storage.lost_promises_file", "LostPromisesFile.read", lambda original: lambda self: None)
 
 
 @defect(
     "damaged-voter-claims-its-former-end",
-    "a voter acknowledges the log that it once had, while it fetches what it lost",
+    "a voter acknowledges its former log while it fetches the lost records",
     needs="rots",
 )
 def _() -> None:

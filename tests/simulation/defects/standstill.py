@@ -21,7 +21,7 @@ def _() -> None:
 
 @defect(
     "no-session-from-a-new-controller",
-    "a new active controller fences brokers that it has not heard of yet",
+    "a new active controller fences brokers that have not contacted it yet",
     needs="standstill",
 )
 def _() -> None:
@@ -45,7 +45,7 @@ def _() -> None:
 
 @defect(
     "only-the-leader-is-asked-for-its-successor",
-    "a broker waits for the leader of the metadata log that hangs, and asks no other controller who leads",
+    "a broker waits for the suspended leader of the metadata log, and asks no other controller for its successor",
     needs="standstill",
 )
 def _() -> None:
