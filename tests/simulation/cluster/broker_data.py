@@ -149,6 +149,7 @@ class BrokerData:
         await self.maintenance.stop()
         self.replicas.close()
         self.groups.stop()
+        lifecycle = self._node.lifecycle  # Of this process; an earlier one's epoch would make a crash look clean.
         self.logs.shutdown(
-            now_ms=self._node.clock.now_ms(), broker_epoch=self._node.epochs[-1] if self._node.epochs else -1
+            now_ms=self._node.clock.now_ms(), broker_epoch=-1 if lifecycle is None else lifecycle.broker_epoch
         )
