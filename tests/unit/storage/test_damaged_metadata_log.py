@@ -550,5 +550,14 @@ def test_a_segment_that_may_not_be_read_is_named(tmp_path: Path) -> None:
         MetadataLog(str(tmp_path))
 
 
+def test_a_segment_that_can_not_be_opened_is_named(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    path = tmp_path / METADATA_LOG_DIRECTORY / LOG
+    path.unlink()
+    path.symlink_to(path)  # Opening it fails for root, too.
+    with pytest.raises(StorageError, match=f"{path}: Too many levels of symbolic links"):
+        MetadataLog(str(tmp_path))
+
+
 def test_segment_paths_are_named_like_kafkas() -> None:
     assert segment_path("d", 7, ".log") == "d/00000000000000000007.log"
