@@ -95,7 +95,7 @@ class LeaderReplicas:
         self.context.cluster = cluster
         if not was_known and self.context.is_known:
             for leader in self.all:
-                leader.maybe_advance(self._clock.monotonic_ms())
+                leader.process_is_known(self._clock.monotonic_ms())
         self._look_again()
 
     def stop(self) -> None:

@@ -53,6 +53,13 @@ class LeaderEpochCheckpoint:
         self._is_dirty = True
         return True
 
+    def appended(self, epoch: int, base_offset: int) -> None:
+        """Apply a batch that a follower appended. Epochs that began at or after it did not have records."""
+        if epoch < self.latest_epoch:
+            self.truncate_from_end(base_offset)
+        if epoch > self.latest_epoch:
+            self.assign(epoch, base_offset)
+
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return the greatest known epoch up to ``epoch`` and its end offset; (-1, -1) when that is unknown."""
         entries = self._entries
@@ -85,10 +92,13 @@ class LeaderEpochCheckpoint:
     def clear(self) -> None:
         self._keep([])
 
-    def flush(self, *, sync: bool = False) -> None:
-        if self._is_dirty:
-            write_checkpoint(self.path, [f"{epoch} {start}" for epoch, start in self._entries], sync=sync)
-            self._is_dirty = False
+    def flush(self, *, sync: bool = False) -> bool:
+        """Write the file if it is not current. With ``sync`` it and its directory are durable; returns if it wrote."""
+        if not self._is_dirty:
+            return False
+        write_checkpoint(self.path, [f"{epoch} {start}" for epoch, start in self._entries], sync=sync)
+        self._is_dirty = False
+        return True
 
     def _keep(self, entries: list[tuple[int, int]]) -> None:
         if entries != self._entries:

@@ -314,8 +314,8 @@ class PartitionLog:
                 max_timestamp=batch.max_timestamp,
                 index_interval_bytes=self.config.index_interval_bytes,
             )
-            if batch_epoch > self.epochs.latest_epoch:
-                self.epochs.assign(batch_epoch, base_offset)
+            if batch_epoch != self.epochs.latest_epoch:
+                self.epochs.appended(batch_epoch, base_offset)
             self.log_end_offset = last_offset + 1
             if batch.producer_id >= 0:
                 apply_batch(self.producers, batch, last_offset, segment)
@@ -575,11 +575,17 @@ class PartitionLog:
         self._after_truncation()
 
     def _after_truncation(self) -> None:
+        """Make the truncation durable before anything is appended.
+
+        Otherwise a power failure may bring back a truncated segment beside new ones of a later epoch. The epochs of
+        such a log look right, so that its replica would never find the records in which it differs from the leader.
+        """
         end = self.log_end_offset
         self.recovery_point = min(self.recovery_point, end)
         self.high_watermark = min(self.high_watermark, end)
         self.epochs.truncate_from_end(end)
-        self.epochs.flush(sync=True)
+        if not self.epochs.flush(sync=True):
+            sync_directory(self.directory)
         for offset in list_snapshots(self.directory):
             if offset > end:
                 delete_snapshot(self.directory, offset)

@@ -468,6 +468,7 @@ class Segment:
                     done += os.sendfile(target, self.file.fd(), done, position - done)
         finally:
             os.close(target)
+        _sync(temporary)
         os.rename(temporary, self.path)
         self.file.close()
         self.size = position

@@ -208,10 +208,15 @@ def _prove(names: list[str], within: int, jobs: int) -> int:
     context = multiprocessing.get_context("fork")
     with context.Pool(jobs, maxtasksperchild=1) as pool, context.Pool(1) as sound:
         for name, seed, number, violation in pool.imap(_find, tasks, chunksize=1):
-            found = seed is not None and not _is_broken(violation) and sound.apply(_passes, (seed,))
-            if not found:
+            taken = str(number)
+            if seed is None:
+                taken = f"not found in {within}"
+            elif _is_broken(violation):
+                taken = f"does not fit the product (seed {seed})"
+            elif not sound.apply(_passes, (seed,)):
+                taken = f"seed {seed} fails without it, too: a fault of the product or of the simulator"
+            if taken != str(number):
                 missed.append(name)
-            taken = str(number) if found else "not found"
             print(f"| `{name}` | {DEFECTS[name].what} | {taken} | {_told(violation)} |", flush=True)
     missing = f", not: {', '.join(missed)}" if missed else ""
     print(f"{len(tasks) - len(missed)} of {len(tasks)} defects are found{missing}")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from barnabas.storage import segment
+from barnabas.storage import checkpoint_file, partition_log, segment
 from barnabas.storage.partition_log import PartitionLog
 from tests.simulation.cluster.data_watch import PartitionName
 
@@ -24,6 +24,11 @@ __all__ = ["DATA_FOLDER", "DataDisk", "install_data_disks"]
 DATA_FOLDER = "data"
 
 
+class _DurableFile(NamedTuple):
+    inode: int
+    data: bytes
+
+
 class DataDisk:
     def __init__(self, disk: Disk, errors: DiskErrors) -> None:
         self.folder = f"{disk.folder}/{DATA_FOLDER}"
@@ -31,7 +36,8 @@ class DataDisk:
         self._errors = errors
         self._not_trusted: set[str] = set()
         """A sync of these failed: the system has dropped what it did not write, and a later sync reports no error."""
-        self._durable: dict[str, bytes] = {}
+        self._durable: dict[str, _DurableFile] = {}
+        """What is found under a name after a power loss, until a sync of the directory makes its names durable."""
         self.dies_at_next_append: Callable[[], None] | None = None
         self.on_commit: Callable[[PartitionLog, int], None] = lambda log, before: None
         """Hears of each high watermark that moved, and where it was."""
@@ -50,8 +56,21 @@ class DataDisk:
             raise error
         if path in self._not_trusted:
             return
-        with suppress(FileNotFoundError, IsADirectoryError), open(path, "rb") as file:
-            self._durable[path] = file.read()
+        if os.path.isdir(path):
+            self.names_synced(path)
+            return
+        with suppress(FileNotFoundError), open(path, "rb") as file:
+            self._durable[path] = _DurableFile(os.fstat(file.fileno()).st_ino, file.read())
+
+    def names_synced(self, folder: str) -> None:
+        """Files that were removed stay removed, and renamed ones keep their new names."""
+        old = {path: file for path, file in self._durable.items() if os.path.dirname(path) == folder}
+        by_inode = {file.inode: file for file in old.values()}
+        for path in old:
+            del self._durable[path]
+        for entry in os.scandir(folder):
+            if entry.inode() in by_inode:
+                self._durable[entry.path] = by_inode[entry.inode()]
 
     def forget(self, path: str) -> None:
         """The file is lost, on the platter too."""
@@ -59,11 +78,14 @@ class DataDisk:
 
     def patch(self, path: str, position: int, data: bytes) -> None:
         """These bytes of a file have changed on the platter, as far as they were there."""
-        durable = bytearray(self._durable.get(path, b""))
+        known = self._durable.get(path)
+        if known is None:
+            return
+        durable = bytearray(known.data)
         end = min(position + len(data), len(durable))
         if position < end:
             durable[position:end] = data[: end - position]
-            self._durable[path] = bytes(durable)
+            self._durable[path] = _DurableFile(known.inode, bytes(durable))
 
     def replaced(self) -> None:
         """Another disk is there, and nothing on it."""
@@ -90,7 +112,8 @@ class DataDisk:
     def _lose_of(self, path: str, *, garbage: bool) -> bool:
         with open(path, "rb") as file:
             now = file.read()
-        before = self._durable.get(path, b"")
+        known = self._durable.get(path)
+        before = b"" if known is None else known.data
         if now == before:
             return False
         found = self._disk.after_crash(before, now, garbage=garbage)
@@ -98,7 +121,7 @@ class DataDisk:
             return False
         with open(path, "wb") as file:
             file.write(found)
-        self._durable[path] = found
+            self._durable[path] = _DurableFile(os.fstat(file.fileno()).st_ino, found)
         return True
 
 
@@ -106,12 +129,19 @@ def install_data_disks(find: Callable[[str], DataDisk]) -> Callable[[], None]:
     """Let the logs of partitions tell when they append and when they sync a file; gives what undoes it."""
     owner: Any = segment
     real, append = owner._sync, owner.Segment.append
+    syncs_directories: list[Any] = [checkpoint_file, partition_log]
+    sync_directory = checkpoint_file.sync_directory
 
     def sync(path: str) -> None:
         if f"/{DATA_FOLDER}/" in path:
             find(path).synced(path)
         else:
             real(path)
+
+    def directory_synced(path: str) -> None:
+        sync_directory(path)
+        if f"/{DATA_FOLDER}/" in path and os.path.isdir(path):
+            find(f"{path}/").names_synced(path)
 
     def appended(self: Any, *arguments: Any, **options: Any) -> Any:
         position = append(self, *arguments, **options)
@@ -137,10 +167,14 @@ def install_data_disks(find: Callable[[str], DataDisk]) -> Callable[[], None]:
 
     def undo() -> None:
         owner._sync, owner.Segment.append = real, append
+        for module in syncs_directories:
+            module.sync_directory = sync_directory
         PartitionLog.maybe_advance_high_watermark = advance  # type: ignore[method-assign]
         PartitionLog._after_truncation = after_truncation  # type: ignore[method-assign]
 
     owner._sync, owner.Segment.append = sync, appended
+    for module in syncs_directories:
+        module.sync_directory = directory_synced
     PartitionLog.maybe_advance_high_watermark = advanced  # type: ignore[method-assign]
     PartitionLog._after_truncation = truncated  # type: ignore[method-assign]
     return undo

@@ -188,7 +188,8 @@ class World:
                     checks.stepped(node)
         self._raise_violation()
         if self.loop.steps > self.steps_max:
-            checks.fail(f"more than {self.steps_max} things have happened")
+            problem = self._unsettled() if self.is_healed else None
+            checks.fail(f"more than {self.steps_max} things have happened{f': {problem}' if problem else ''}")
 
     def _raise_violation(self) -> None:
         if self.violation is not None:

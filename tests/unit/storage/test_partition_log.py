@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -345,6 +346,50 @@ def test_an_epoch_that_was_begun_and_not_written_in_is_forgotten_where_the_log_e
     log.assign_epoch_start(4)
     log.truncate_to(1, now_ms=NOW_MS)
     assert (log.log_end_offset, log.latest_epoch) == (1, 3)
+
+
+def test_an_epoch_without_records_is_forgotten_when_an_older_record_is_copied_at_its_start(tmp_path: Path) -> None:
+    """The broker led epoch 1, lost its last records in a power failure, and follows the leader that has them."""
+    leader, log = new_log(tmp_path / "leader"), new_log(tmp_path / "follower")
+    for value, epoch in ((b"a", 0), (b"b", 0), (b"c", 1)):
+        append(leader, batch(value), epoch=epoch)
+    append(log, batch(b"a"), epoch=0)
+    log.assign_epoch_start(1)
+    log.append_as_follower(leader.read(1, 100).records, now_ms=NOW_MS)
+    assert log.epochs.entries == [(0, 0)]
+    log.append_as_follower(leader.read(2, 100).records, now_ms=NOW_MS)
+    assert log.epochs.entries == leader.epochs.entries == [(0, 0), (1, 2)]
+
+
+@pytest.mark.parametrize("offset", [0, 1, 2, 3, 5])
+def test_a_truncation_is_durable_before_anything_is_appended(
+    tmp_path: Path, offset: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a power failure may bring an old segment back beside the new ones of a later epoch."""
+    sent = batch(b"x" * 50)
+    log = new_log(tmp_path, config(segment_bytes=2 * len(sent)))
+    for _ in range(6):
+        append(log, sent)
+    log.flush(NOW_MS)
+    calls: list[str] = []
+
+    def recorded(name: str, call: Callable[..., None]) -> Callable[..., None]:
+        def record(target: Any, *arguments: Any) -> None:
+            path = os.readlink(f"/proc/self/fd/{target}") if isinstance(target, int) else str(target)
+            calls.append(f"{name} {os.path.relpath(path, log.directory)}")
+            call(target, *arguments)
+
+        return record
+
+    for name in ("fsync", "rename", "unlink"):
+        monkeypatch.setattr(os, name, recorded(name, getattr(os, name)))
+    log.truncate_to(offset, now_ms=NOW_MS)
+    changes = [index for index, call in enumerate(calls) if call.startswith(("rename", "unlink")) and ".log" in call]
+    assert changes
+    assert "fsync ." in calls[changes[-1] :]
+    renamed = [call.split()[1] for call in calls if call.startswith("rename") and call.endswith(".cleaned")]
+    for name in renamed:
+        assert calls.index(f"fsync {name}") < calls.index(f"rename {name}")
 
 
 def test_truncating_below_the_first_segment_starts_the_log_anew(tmp_path: Path) -> None:

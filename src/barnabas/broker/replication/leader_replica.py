@@ -156,11 +156,22 @@ class LeaderReplica:
         self.partition.isr_count = len(self.leadership.isr)
         log = self.partition.log_or_none
         if log is not None:
-            log.assign_epoch_start(self.leadership.leader_epoch)
+            self.opened(log)
 
     def opened(self, log: ReplicatedLog) -> None:
-        """Called when the partition's log was created."""
-        log.assign_epoch_start(self.leadership.leader_epoch)
+        """Called when the partition's log was created.
+
+        The epoch of an earlier process is not assigned: this log may have lost the records before its start.
+        """
+        if self.leadership.context.is_known:
+            log.assign_epoch_start(self.leadership.leader_epoch)
+
+    def process_is_known(self, now_ms: int) -> None:
+        """Called when the metadata has this process's registration: the leadership is its own."""
+        log = self.partition.log_or_none
+        if log is not None:
+            self.opened(log)
+        self.maybe_advance(now_ms)
 
     def end(self, error: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
         """Another broker leads, or the partition was deleted: all waits end."""

@@ -89,14 +89,20 @@ class Partition:
 class Leader:
     """Broker 1 leads for 2 and 3."""
 
-    def __init__(self, log: NumberLog | None = None, *, state: PartitionRegistration | None = None) -> None:
+    def __init__(
+        self,
+        log: NumberLog | None = None,
+        *,
+        state: PartitionRegistration | None = None,
+        process_epoch: int = EPOCHS[1],
+    ) -> None:
         self.log = log or NumberLog()
         self.partition = Partition(self.log)
         self.now_ms = 1_000_000
         self.stats = IsrStats()
         self.proposals: list[IsrProposal] = []
         self.context = LeadershipContext(
-            broker_id=1, broker_epoch=lambda: EPOCHS[1], cluster=cluster(), replica_lag_time_max_ms=LAG_MS
+            broker_id=1, broker_epoch=lambda: process_epoch, cluster=cluster(), replica_lag_time_max_ms=LAG_MS
         )
         self.replica = LeaderReplica(
             self.partition,

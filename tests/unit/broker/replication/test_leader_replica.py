@@ -361,6 +361,22 @@ def test_with_a_new_leader_epoch_time_begins_anew_for_those_in_sync() -> None:
     assert leader.log.epoch_starts == [(5, 0), (6, 1)]
 
 
+def test_a_leadership_of_an_earlier_process_begins_no_epoch_here() -> None:
+    """Its log may have lost records that were there when the epoch began, and that the followers have."""
+    leader = Leader(NumberLog(end=15), process_epoch=200)
+    assert leader.log.epoch_starts == []
+    leader.replica.opened(leader.log)
+    leader.replica.update(registration(leader_epoch=6, partition_epoch=11), leader.now_ms)
+    assert leader.log.epoch_starts == []
+
+
+def test_a_leadership_that_the_registration_did_not_end_begins_its_epoch_then() -> None:
+    leader = Leader(NumberLog(end=15), process_epoch=200)
+    leader.context.cluster = cluster(broker(1, epoch=200))
+    leader.replica.process_is_known(leader.now_ms)
+    assert leader.log.epoch_starts == [(5, 15)]
+
+
 def test_with_a_new_leader_epoch_nothing_is_known_of_the_followers_logs() -> None:
     leader = Leader()
     leader.append(5)
