@@ -48,6 +48,10 @@ class RaftConfig:
         return ReplicaKey(self.node_id, self.directory_id)
 
     @property
+    def has_other_bootstrap_servers(self) -> bool:
+        return any(server not in self.listeners.values() for server in self.bootstrap_servers)
+
+    @property
     def check_quorum_timeout_ms(self) -> int:
         return self.fetch_timeout_ms * 3 // 2
 

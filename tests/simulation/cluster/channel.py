@@ -151,7 +151,7 @@ def _answer_raft(
             outcome = RaftResponse(request.correlation_id, request.destination_id, decoded)
             was_ready = source.is_up and source.authorization.ready.is_set()
             to_source(lambda: source.driver.handle_outcome(outcome))
-            source.world.checks.heard(source, was_ready=was_ready)
+            source.world.checks.raft_response_received(source, was_ready=was_ready)
 
         target.world.checks.raft_answered(target, body, response)
         network.send(target.id, source.id, arrive, failed, may_double=True)

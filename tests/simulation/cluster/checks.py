@@ -1,7 +1,7 @@
-"""What must hold all the time, looked at wherever it could break. A ``Violation`` ends the run.
+"""The invariants of a run, checked wherever they could break. A ``Violation`` ends the run.
 
-The log that is committed is kept here, bytes and meaning, as the first node that knew of each batch had it; every node
-is compared with it, never with another node.
+The committed log is kept here, its bytes and its meaning, as the first node that learned of each batch had it. Every
+node is compared with this copy, never with another node.
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ __all__ = ["Checks", "Violation"]
 
 
 OWN_VALUES = ("call-", "1000")
-"""How the values begin that belong to one call of a client."""
+"""The prefixes of values that belong to one call of a client."""
 
 
 class Violation(AssertionError):
-    """Something that must never happen has happened."""
+    """An invariant was violated."""
 
 
 class _Life:
-    """What is known of one life of a node's process."""
+    """The observations of one life of a node's process."""
 
     def __init__(self) -> None:
         self.next_offset: int | None = None
         self.epoch = 0
         self.part_seen: dict[tuple[str, str], tuple[object, int]] = {}
         self.acls_seen = -2
-        self.told_high_watermark: int | None = None
-        """How far the log was committed when a leader first told this process."""
+        self.first_high_watermark: int | None = None
+        """The high watermark in the first response of a leader to this process."""
 
 
 class Checks:
@@ -68,7 +68,7 @@ class Checks:
         self.world = world
         self.model = Model()
         self.batches: dict[int, bytes] = {}
-        """The committed batches by their base offset."""
+        """Base offset to the bytes of each committed batch."""
         self.batch_starts: dict[int, int] = {}
         self.end_offset = 0
         self.leaders: dict[int, int] = {}
@@ -80,17 +80,17 @@ class Checks:
         self.data = DataWatch(self, self.excused)
         self.votes: dict[tuple[str, int], int] = {}
         self.claimed: dict[str, int] = {}
-        """The highest epoch that each disk has spoken for in a message, over all lives of its node."""
+        """The highest epoch in which each disk has voted in a message, over all lives of its node."""
         self.decided_at: dict[int, int] = {}
-        """The newest image that each node has decided an access with, over all of its lives."""
+        """The newest image offset at which each node has decided an access, over all of its lives."""
         self.acknowledged: dict[int, int] = {}
-        """How far the log was committed when each node last acknowledged a change."""
+        """The committed offset when each node last acknowledged a change."""
         self.written: set[bytes] = set()
-        """Every batch that ever left or entered a log: nothing else may come back from a disk."""
+        """Every batch that was ever written to a log. Recovery may find only these on a disk."""
         self.counts: Counter[str] = Counter()
         self.served: Counter[Any] = Counter()
         self.frames: list[bytes] = []
-        """What controllers were asked, as it came."""
+        """The requests to controllers, as received."""
         self._lives: dict[int, _Life] = {}
         self._elected_s: dict[int, float] = {}
         self._newest_epoch = 0
@@ -103,7 +103,7 @@ class Checks:
     # --- a process begins and ends
 
     def watch(self, node: SimulatedNode) -> None:
-        """Look at every decision of this node's authorizer."""
+        """Check every decision of this node's authorizer."""
         self._lives[node.id] = _Life()
         authorize = node.authorizer.authorize
 
@@ -117,13 +117,13 @@ class Checks:
         node.authorizer.authorize = watched
 
     def recovered(self, node: SimulatedNode) -> None:
-        """What a log holds after a crash is what was durable, and perhaps more of what was written; nothing else."""
+        """Check that recovery finds every durable batch, possibly other written ones, and nothing else."""
         log, disk = node.driver.log, node.disk
         if log.end_offset < disk.durable_end:
             self.fail(f"{node.name} had {disk.durable_end} durably and finds only {log.end_offset}")
         for batch in log.batches(self.rot.first_sound_offset(node)):
             if batch.tobytes() not in self.written:
-                self.fail(f"{node.name} finds a batch at {batch.base_offset} that nobody has written")
+                self.fail(f"{node.name} finds a batch at {batch.base_offset} that no node has written")
         disk.durable_end = log.end_offset
         self.voters.opened(node)
         self.rot.recovered(node)
@@ -133,12 +133,12 @@ class Checks:
         self._under_way = {number: call for number, call in self._under_way.items() if call[0] != node.id}
 
     def excused(self, partition: PartitionName) -> None:
-        """All that was told of it may be gone with its disks."""
+        """Stop expecting the acknowledged records of this partition: they may be lost with its disks."""
         self.records.excused(partition)
         if partition.topic == "__consumer_offsets":
             groups = [group for group, _ in self.world.shape.groups]
             self.groups.lost(
-                [one for one in groups if partition_for_group(one, OFFSETS_PARTITIONS) == partition.partition]
+                [group for group in groups if partition_for_group(group, OFFSETS_PARTITIONS) == partition.partition]
             )
 
     def fault(self, node: SimulatedNode, fault: BaseException | None) -> None:
@@ -148,10 +148,10 @@ class Checks:
             return
         if self.data_rot.explains(node, fault):
             return
-        self.world.violated(Violation(f"{node.name} has a fault of its own: {type(fault).__name__}: {fault}"), fault)
+        self.world.violated(Violation(f"{node.name} has an internal fault: {type(fault).__name__}: {fault}"), fault)
 
     def disk_failed(self, node: SimulatedNode, module: str, operation: str, path: str) -> None:
-        """A process may end, or give up a directory, for any error of its disk."""
+        """Record a disk error, which entitles the process to end or to disable a directory."""
         self.counts[f"disk error: {operation} in {module}"] += 1
         self.world.say(f"{node.name}: {operation} fails in {module}: {path}")
         if operation in ("fsync", "fdatasync"):
@@ -168,7 +168,7 @@ class Checks:
             return
         epoch = raft.epoch
         if epoch < life.epoch:
-            self.fail(f"{node.name} goes back from epoch {life.epoch} to {epoch}")
+            self.fail(f"{node.name} returns from epoch {life.epoch} to {epoch}")
         life.epoch = epoch
         if raft.state_name == "Leader":
             self._leads(node, epoch)
@@ -183,7 +183,7 @@ class Checks:
         elif known != node.id:
             self.fail(f"n{known} and {node.name} both lead epoch {epoch}")
         if epoch < self._newest_epoch and node.owner is not None:
-            # Nobody of the majority that elected the other one fetches from it any more.
+            # The majority that elected the other leader has stopped fetching from this one.
             since_s = max(self._elected_s[self._newest_epoch], node.owner.paused_until_s)
             limit_s = self.world.shape.fetch_timeout_ms * 1.5 / 1000 + 1.0
             if self.world.loop.now_s - since_s > limit_s:
@@ -192,17 +192,17 @@ class Checks:
                 )
 
     def started(self, node: SimulatedNode) -> None:
-        """Who has spoken for an epoch never forgets it."""
+        """Check that the node starts in no earlier epoch than the last one in which it voted."""
         claimed = self.claimed.get(node.directory, 0)
         if node.driver.node.epoch < claimed and not self.rot.has_forgotten(node):
-            self.fail(f"{node.name} spoke for epoch {claimed} and starts in {node.driver.node.epoch}")
+            self.fail(f"{node.name} voted in epoch {claimed} and starts in {node.driver.node.epoch}")
 
     def sent(self, node: SimulatedNode, body: Message) -> None:
         if isinstance(body, VoteRequest):
             partition = body.topics[0].partitions[0]
             if not partition.pre_vote and partition.replica_epoch >= node.driver.node.epoch:
                 self.rot.votes(node)
-                self._spoke_for(node, partition.replica_epoch)
+                self._vote_sent(node, partition.replica_epoch)
                 self._voted(node, partition.replica_epoch, partition.replica_id)
         elif isinstance(body, FetchRequest) and node.is_controller:
             offset = body.topics[0].partitions[0].fetch_offset
@@ -210,46 +210,46 @@ class Checks:
             if state is not None and state.replica_id >= 0:
                 self.rot.acknowledges(node, body.topics[0].partitions[0].current_leader_epoch)
             if offset > max(node.disk.durable_end, _newest_snapshot(node)):
-                self.fail(f"{node.name} acknowledges {offset} and only {node.disk.durable_end} is durable")
+                self.fail(f"{node.name} acknowledges {offset}, but only {node.disk.durable_end} is durable")
 
     def raft_answered(self, node: SimulatedNode, request: Message, response: Any) -> None:
         if isinstance(request, VoteRequest) and response.topics:
-            asked, answer = request.topics[0].partitions[0], response.topics[0].partitions[0]
+            candidacy, answer = request.topics[0].partitions[0], response.topics[0].partitions[0]
             if answer.vote_granted:
                 self.rot.votes(node)
-            if answer.vote_granted and not asked.pre_vote:
-                self._spoke_for(node, asked.replica_epoch)
-                self._voted(node, asked.replica_epoch, asked.replica_id)
+            if answer.vote_granted and not candidacy.pre_vote:
+                self._vote_sent(node, candidacy.replica_epoch)
+                self._voted(node, candidacy.replica_epoch, candidacy.replica_id)
 
-    def heard(self, node: SimulatedNode, *, was_ready: bool) -> None:
-        """A leader's first answer says up to where the rules must be known before anybody is judged by them."""
+    def raft_response_received(self, node: SimulatedNode, *, was_ready: bool) -> None:
+        """Keep the high watermark in a leader's first response: the node must not decide by ACLs from before it."""
         life = self._lives.get(node.id)
-        if life is not None and life.told_high_watermark is None and not was_ready:
-            life.told_high_watermark = node.driver.node._log.told_high_watermark
+        if life is not None and life.first_high_watermark is None and not was_ready:
+            life.first_high_watermark = node.driver.node._log.told_high_watermark
 
-    def _spoke_for(self, node: SimulatedNode, epoch: int) -> None:
-        """A vote, or a candidacy, is on disk before anybody hears of it."""
+    def _vote_sent(self, node: SimulatedNode, epoch: int) -> None:
+        """Check that a vote or a candidacy is on disk before a message reports it."""
         self.claimed[node.directory] = max(self.claimed.get(node.directory, 0), epoch)
         stored = _stored_epoch(node)
         if stored < epoch:
-            self.fail(f"{node.name} votes in epoch {epoch}, and its disk is in epoch {stored}")
+            self.fail(f"{node.name} votes in epoch {epoch}, but its disk is in epoch {stored}")
 
     def _voted(self, voter: SimulatedNode, epoch: int, candidate: int) -> None:
         known = self.votes.setdefault((voter.directory, epoch), candidate)
         if known != candidate:
             self.fail(f"{voter.name} votes for n{known} and for n{candidate} in epoch {epoch}")
 
-    # --- what is committed
+    # --- the committed log
 
     def committed(self, node: SimulatedNode, batches: Sequence[CommittedBatch]) -> None:
-        """Each batch once, in order, the same everywhere, and on the disks of a majority before anybody acts on it."""
+        """Check a delivery: each batch once, in order, equal on all nodes, and first on the disks of a majority."""
         life = self._lives[node.id]
         high_watermark = node.driver.high_watermark or 0
         for batch in batches:
             if life.next_offset is not None and batch.base_offset != life.next_offset:
-                self.fail(f"{node.name} is handed {batch.base_offset} where {life.next_offset} follows")
+                self.fail(f"{node.name} receives {batch.base_offset} instead of {life.next_offset}")
             if batch.last_offset >= high_watermark:
-                self.fail(f"{node.name} is handed {batch.last_offset}, committed is up to {high_watermark}")
+                self.fail(f"{node.name} receives {batch.last_offset}, but the high watermark is {high_watermark}")
             life.next_offset = batch.last_offset + 1
             data = bytes(next(node.driver.log.batches(batch.base_offset)).tobytes())
             self._check_batch(node, batch, data)
@@ -258,10 +258,10 @@ class Checks:
         known = self.batches.get(batch.base_offset)
         if known is not None:
             if known != data:
-                self.fail(f"{node.name} has other bytes at {batch.base_offset} than were committed")
+                self.fail(f"{node.name} has different bytes at {batch.base_offset} than were committed")
             return
         if batch.base_offset != self.end_offset:
-            self.fail(f"{node.name} commits {batch.base_offset}, and {self.end_offset} is to be next")
+            self.fail(f"{node.name} commits {batch.base_offset} instead of {self.end_offset}")
         self.voters.committed_batch(node, batch, data)
         self.batches[batch.base_offset] = data
         self.end_offset = batch.last_offset + 1
@@ -269,14 +269,14 @@ class Checks:
         try:
             self.model.replay(batch.base_offset, list(batch.records))
         except KeyError as error:
-            self.fail(f"the log makes no sense at {batch.base_offset}: {error!r}")
+            self.fail(f"the log is inconsistent at {batch.base_offset}: {error!r}")
         self.data.follow(self.model)
         problem = self.model.problem() or self._session_problem()
         if problem is not None:
             self.fail(f"at {batch.last_offset}: {problem}")
 
     def _session_problem(self) -> str | None:
-        """A broker whose process is gone is fenced when its session is over and the log moves on."""
+        """Check that a stopped broker is fenced after its session has ended and the log has grown."""
         now_s, session_s = self.world.loop.now_s, self.world.shape.session_ms / 1000
         for node in self.world.nodes.values():
             known = self.model.now["brokers"].get(node.id)
@@ -285,7 +285,8 @@ class Checks:
             since_s = max(node.down_since_s, self._elected_s.get(self._newest_epoch, 0.0))
             if now_s - since_s > session_s + 1.5:
                 return (
-                    f"broker {node.id} is not fenced {now_s - since_s:.1f} s after it went, its session has {session_s}"
+                    f"broker {node.id} is not fenced {now_s - since_s:.1f} s after it stopped; "
+                    f"its session lasts {session_s} s"
                 )
         return None
 
@@ -294,7 +295,7 @@ class Checks:
         self.counts["snapshots loaded"] += 1
 
     def snapshot_made(self, node: SimulatedNode, snapshot_id: OffsetAndEpoch) -> None:
-        """What a snapshot says is what the log before its end says."""
+        """Check that a snapshot equals the state of the log up to the snapshot's end."""
         reader = SnapshotReader(node.driver.log.directory, snapshot_id)
         provenance = MetadataProvenance(snapshot_id.offset - 1, snapshot_id.epoch)
         self._compare(
@@ -311,14 +312,14 @@ class Checks:
     # --- images
 
     def published(self, node: SimulatedNode) -> None:
-        """Equal images at equal offsets: the loader's, and the controller's own."""
+        """Check that images at equal offsets are equal: the loader's, and the controller's own."""
         self._compare_changed(node, "image", node.loader.image)
         if node.controller is not None:
             self._compare_changed(node, "committed image of the controller", node.controller.committed_image)
         self.voters.published(node)
         high_watermark = node.driver.high_watermark or 0
         if node.image_offset >= max(high_watermark, 1):
-            self.fail(f"{node.name} acts on {node.image_offset}, committed is up to {high_watermark}")
+            self.fail(f"{node.name} publishes {node.image_offset}, but the high watermark is {high_watermark}")
 
     def _compare_changed(self, node: SimulatedNode, what: str, image: MetadataImage) -> None:
         seen = self._lives[node.id].part_seen
@@ -343,19 +344,19 @@ class Checks:
                 for key in [*expected, *(key for key in found if key not in expected)]
                 if found.get(key) != expected.get(key)
             ]
-            self.fail(f"{what} has other {name} at {offset} than the log: {'; '.join(differences[:3])}")
+            self.fail(f"{what} has different {name} at {offset} than the log: {'; '.join(differences[:3])}")
 
     # --- decisions about access
 
     def seen_by_readers(self, node: SimulatedNode, image: MetadataImage) -> None:
-        """Nobody sees an image before the rules that are in it are in force."""
+        """Check that the ACLs of an image are in force before any reader receives the image."""
         life = self._lives[node.id]
         version = self.model.version_at("acls", image.offset)
         if not node.authorization.ready.is_set() or version == life.acls_seen:
             return
         life.acls_seen = version
-        rules = {id_: tuple(binding) for id_, binding in node.authorizer._index.rules_by_id.items()}
-        self._compare_part(f"the authorizer of {node.name}", "acls", image.offset, rules)
+        acls = {id_: tuple(binding) for id_, binding in node.authorizer._index.rules_by_id.items()}
+        self._compare_part(f"the authorizer of {node.name}", "acls", image.offset, acls)
 
     def decided(
         self,
@@ -366,7 +367,10 @@ class Checks:
         name: str,
         allowed: bool,
     ) -> None:
-        """By the rules of the node's image, and never by older ones than it has acknowledged or decided by before."""
+        """Check a decision against the ACLs of the node's image.
+
+        A node must not decide by older ACLs than those that it has decided by or acknowledged before.
+        """
         principal = context.principal
         if principal in node.authorizer.super_users:
             return
@@ -374,16 +378,19 @@ class Checks:
         newest = max(self.decided_at.get(node.id, -1), self.acknowledged.get(node.id, -1))
         what = f"{node.name} decides {principal} {operation} on {resource_type}:{name}"
         if offset < newest:
-            self.fail(f"{what} by the rules at {offset}, and has shown those at {newest} before")
-        told = self._lives[node.id].told_high_watermark
-        if told is not None and offset + 1 < told:
-            self.fail(f"{what} by the rules at {offset}, and {told} was committed when it came")
+            self.fail(f"{what} by the ACLs at {offset}, after it has decided by or acknowledged those at {newest}")
+        first_high_watermark = self._lives[node.id].first_high_watermark
+        if first_high_watermark is not None and offset + 1 < first_high_watermark:
+            self.fail(
+                f"{what} by the ACLs at {offset}, but its leader first reported the high watermark "
+                f"{first_high_watermark}"
+            )
         self.decided_at[node.id] = offset
         self.counts["decisions"] += 1
-        rules = self.model.at("acls", offset).values()
-        expected = is_allowed(rules, str(principal), context.client_host, operation, resource_type, name)
+        acls = self.model.at("acls", offset).values()
+        expected = is_allowed(acls, str(principal), context.client_host, operation, resource_type, name)
         if allowed is not expected:
-            self.fail(f"{what}: {allowed}, and by the rules at {offset} it is {expected}")
+            self.fail(f"{what}: {allowed}, but by the ACLs at {offset} it is {expected}")
 
     def probe(
         self, node: SimulatedNode, context: RequestContext, operation: Any, resource_type: Any, name: str
@@ -394,7 +401,7 @@ class Checks:
             self.counts["decisions refused, not ready"] += 1
 
     def compare_all(self, node: SimulatedNode) -> None:
-        """At the end, everything once more, whatever was seen before."""
+        """Compare all parts again at the end, also those that were already compared."""
         self._compare(f"the image of {node.name}", node.loader.image)
         if node.controller is not None:
             self._compare(f"the committed image of the controller of {node.name}", node.controller.committed_image)
@@ -402,7 +409,7 @@ class Checks:
     # --- answers to calls
 
     def begun(self, node: SimulatedNode, what: str) -> int:
-        """A call is under way at a node that lives; ``ended`` is told its number."""
+        """Record a call at a live node; return its number, which the caller passes to ``ended``."""
         self._calls += 1
         self._under_way[self._calls] = (node.id, what)
         return self._calls
@@ -413,14 +420,14 @@ class Checks:
     def unanswered(self) -> list[str]:
         return [f"{what} at n{node_id}" for node_id, what in self._under_way.values()]
 
-    def asked(self, context: RequestContext, request: Message) -> int:
-        """A controller begins to decide; gives the end of what is committed."""
+    def decision_begun(self, context: RequestContext, request: Message) -> int:
+        """Record a request that a controller begins to decide; return the end of the committed log."""
         if context.forwarding_principal is None:
             self.frames.append(bytes(request.encode(context.api_version)))
         return self.end_offset
 
     def check_applied_once(self) -> None:
-        """What was asked for so many times is in the log no more often. Each call has a value of its own."""
+        """Check that no change is in the log more often than it was requested. Each call has its own value."""
         applied: Counter[str] = Counter(
             renewer.partition(":")[2] for _, renewers, _ in self.model.tokens_ever for renewer in renewers
         )
@@ -432,20 +439,20 @@ class Checks:
                         applied[value] += 1
             before = part
         for value, count in applied.items():
-            asked = sum(value.encode() in frame for frame in self.frames)
-            if value.startswith(OWN_VALUES) and count > asked:
-                self.fail(f"{value} was asked for {asked} times and is in the log {count} times")
+            requested = sum(value.encode() in frame for frame in self.frames)
+            if value.startswith(OWN_VALUES) and count > requested:
+                self.fail(f"{value} has more entries in the log than requests: {count} instead of {requested}")
 
     def answered(
         self, node: SimulatedNode, begun: int, context: RequestContext, request: Message, response: Message
     ) -> None:
-        """What is acknowledged is committed, and in force on the node that says so."""
+        """Check that an acknowledged change is committed, and in force on the node that acknowledges it."""
         controller = node.controller
         if controller is None:
             return
         committed = controller.committed_image.offset
         if node.image_offset < committed:
-            self.fail(f"{node.name} answers by {committed} and its image is at {node.image_offset}")
+            self.fail(f"{node.name} answers at offset {committed}, but its image is at {node.image_offset}")
         self.counts["answers"] += 1
         problem, is_acknowledged = check_answer(self.model, self.served, begun, self.end_offset, request, response)
         problem = problem or self.voters.answer_problem(node, begun, request, response)
@@ -458,16 +465,16 @@ class Checks:
             self.counts["changes acknowledged"] += 1
 
     def _right_problem(self, begun: int, context: RequestContext, request: Any) -> str | None:
-        """Whoever's change is acknowledged had the right to it at some moment meanwhile."""
+        """Check that the caller had the right to the acknowledged change at some moment during the request."""
         right = right_for(request)
         if right is None:
             return None
         offsets, _ = self.model.history["acls"]
         moments = [begun - 1, *(offset for offset in offsets if begun <= offset < self.end_offset)]
-        whom, host = str(context.principal), context.client_host
-        if any(is_allowed(self.model.at("acls", at).values(), whom, host, *right) for at in moments):
+        principal, host = str(context.principal), context.client_host
+        if any(is_allowed(self.model.at("acls", at).values(), principal, host, *right) for at in moments):
             return None
-        return f"{whom} has no right {right}, and the change is acknowledged"
+        return f"{principal} lacks the right {right}, but the change is acknowledged"
 
 
 def _newest_snapshot(node: SimulatedNode) -> int:
@@ -476,7 +483,7 @@ def _newest_snapshot(node: SimulatedNode) -> int:
 
 
 def _stored_epoch(node: SimulatedNode) -> int:
-    """The epoch that the node would find if it were started now."""
+    """Return the epoch that the node would read from its disk if it were started now."""
     try:
         with open(f"{node.disk.log_folder}/{QUORUM_STATE}", encoding="utf-8") as file:
             epoch: int = json.load(file)["leaderEpoch"]

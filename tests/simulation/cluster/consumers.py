@@ -18,6 +18,7 @@ from tests.simulation.cluster.client_process import ClientProcess
 from tests.simulation.cluster.clients import create_topic
 
 if TYPE_CHECKING:
+    from tests.simulation.cluster.node import SimulatedNode
     from tests.simulation.cluster.world import World
 
 __all__ = ["GROUP_TOPIC", "OFFSETS_TOPIC", "Consumer", "start_consumers", "unsettled_consumers"]
@@ -49,6 +50,8 @@ class Consumer:
         self._process = ClientProcess(world, number)
         self._draw = random.Random(f"consumer {world.seed} {group} {number}")
         self._positions: dict[int, int] = {}
+        self._coordinator = -1
+        """A broker ID. Like a real client, the member keeps its coordinator until a request to it fails."""
 
     async def run(self) -> None:
         while True:
@@ -60,26 +63,46 @@ class Consumer:
                 if isinstance(reason, ClientError) and self._draw.random() < FORGETS:
                     self.member_id = ""  # It was started anew, and the group has to find out.
             self.is_settled = False
+            self._coordinator = -1
             await asyncio.sleep(self._draw.uniform(0.5, 1.5) * PAUSE_S)
 
     # --- asking the coordinator
 
-    def _coordinator(self) -> int:
-        """As some broker that lives knows it; it may be wrong."""
+    def _find_coordinator(self) -> int:
+        """Return the coordinator that a random live broker knows; it may be wrong."""
         brokers = [node for node in self.world.nodes.values() if node.is_broker and node.is_up]
         if not brokers:
             raise _Again("no broker is up")
-        image = self._draw.choice(brokers).loader.image
-        topic = image.topics.by_name.get(OFFSETS_TOPIC)
-        if topic is None:
+        leader = self._leader_known_by(self._draw.choice(brokers))
+        if leader is None:
             raise _Again("there are no offsets yet")
-        leader: int = topic.partitions[partition_for_group(self.group, len(topic.partitions))].leader
         if leader < 0:
             raise _Again("the group has no coordinator")
         return leader
 
+    def _leader_known_by(self, node: SimulatedNode) -> int | None:
+        topic = node.loader.image.topics.by_name.get(OFFSETS_TOPIC)
+        if topic is None:
+            return None
+        leader: int = topic.partitions[partition_for_group(self.group, len(topic.partitions))].leader
+        return leader
+
     async def _ask(self, request: Any) -> Any:
-        return await self._process.ask(self._coordinator(), request)
+        if self._coordinator < 0:
+            self._coordinator = self._find_coordinator()
+        return await self._process.ask(self._coordinator, request)
+
+    async def _heartbeat(self) -> Any:
+        """A broker that has applied that another one leads the group's partition does not accept it."""
+        coordinator = self.world.nodes.get(self._coordinator)
+        leader = self._leader_known_by(coordinator) if coordinator is not None and coordinator.is_up else None
+        request = heartbeat.HeartbeatRequest(
+            group_id=self.group, generation_id=self.generation, member_id=self.member_id
+        )
+        response = await self._ask(request)
+        if coordinator is not None and leader is not None:
+            self.world.checks.groups.heartbeat_answered(self.group, coordinator.id, leader, response.error_code)
+        return response
 
     def _check(self, response: Any) -> None:
         if response.error_code != ErrorCode.NONE:
@@ -133,10 +156,7 @@ class Consumer:
         await self._fetch()
         while True:
             await asyncio.sleep(HEARTBEAT_S * self._draw.uniform(0.7, 1.3))
-            request = heartbeat.HeartbeatRequest(
-                group_id=self.group, generation_id=self.generation, member_id=self.member_id
-            )
-            response = await self._ask(request)
+            response = await self._heartbeat()
             if response.error_code == ErrorCode.REBALANCE_IN_PROGRESS and self._draw.random() < 0.5:
                 await self._commit()
             self._check(response)

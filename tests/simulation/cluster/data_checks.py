@@ -1,8 +1,8 @@
-"""What must hold of records: acknowledged by all replicas, they stay, unchanged and in their place, for everybody.
+"""Checks of records: once acknowledged by all replicas, they keep their offset and content on every replica.
 
-The bytes below a high watermark are kept here as the first broker had them that moved it there; every log is compared
-with them, never with another log. What more failures have taken than a partition can stand is owed by nobody
-(``excused``).
+The bytes below a high watermark are kept here, as stored by the first broker that advanced it. Every log is compared
+with these bytes, never with another log. Records that were lost to more failures than a partition tolerates are not
+expected (``excused``).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Partition:
 
     def forget(self) -> None:
         self.batches: dict[int, bytes] = {}
-        """Those below a high watermark, by their base offset."""
+        """The batches below a high watermark, by their base offset."""
         self.committed_end = 0
         self.acknowledged: dict[int, bytes] = {}
         self.read: dict[int, bytes] = {}
@@ -61,21 +61,21 @@ class DataChecks:
         known.losses += 1
 
     def losses(self, name: PartitionName) -> int:
-        """To be taken before something is asked: what is told of an earlier time counts no more."""
+        """Return the number of excused losses. Call this before a request: a loss since then voids its answer."""
         return self._of(name).losses
 
     def committed_end(self, name: PartitionName) -> int:
         return self._of(name).committed_end
 
-    # --- what brokers hold for committed
+    # --- what brokers count as committed
 
     def committed(self, node: SimulatedNode, log: PartitionLog, before: int) -> None:
-        """A high watermark has moved: below it all logs are the same, and everybody in sync has it."""
+        """Check an advanced high watermark: below it all logs are equal, and all in-sync replicas have the records."""
         name = PartitionName(*log.topic_partition)
         known, end = self._of(name), log.high_watermark
         watched = self._checks.data.watched(name)
         if known.losses and (watched is None or node.id not in watched.isr or not self.is_counted(node)):
-            return  # It tells of what is owed no more, until it has cut that off.
+            return  # Its log may have excused records until it has truncated them.
         if watched is not None and not watched.whole and self._counts_on_the_lost(watched):
             return
         what = f"{node.name} commits {name.topic}-{name.partition} up to {end}"
@@ -86,7 +86,7 @@ class DataChecks:
                 continue
             other = known.batches.setdefault(batch.base_offset, data)
             if other != data:
-                self._checks.fail(f"{what}, and has other bytes at {batch.base_offset} than were committed")
+                self._checks.fail(f"{what}, but has different bytes at {batch.base_offset} than were committed")
         if end > known.committed_end:
             known.committed_end = end
             self._checks.counts["records committed"] += end - max(before, 0)
@@ -94,32 +94,35 @@ class DataChecks:
             self._check_enough(node, name, what)
 
     def _counts_on_the_lost(self, watched: WatchedPartition) -> bool:
-        """Whether somebody in sync has lost something, and nobody knows yet."""
+        """Return whether an in-sync replica has lost records and the controller has not noticed yet."""
         nodes = self._checks.world.nodes
         return any(broker in watched.damaged and not self.is_counted(nodes[broker]) for broker in watched.isr)
 
     def _check_enough(self, node: SimulatedNode, name: PartitionName, what: str) -> None:
-        """Nothing is committed by fewer than ``min.insync.replicas``, as far as its leader may know who is in sync."""
+        """Check that enough replicas were in sync for a commit (``min.insync.replicas``).
+
+        The ISR is any of those that the leader may know at this moment.
+        """
         states = self._checks.model.partition_since(*name, node.applied.offset)
         most = max((len(isr) for _, isr, *_ in states), default=None)
         required = min(self._checks.world.shape.min_in_sync, max((len(replicas) for replicas, *_ in states), default=0))
         if most is not None and most < required:
-            self._checks.fail(f"{what} with {most} in sync, of the {required} that it takes")
+            self._checks.fail(f"{what} with {most} of the {required} required in-sync replicas")
 
-    def cut(self, node: SimulatedNode, log: PartitionLog) -> None:
-        """A log has become shorter: who is in sync, or may lead when they are gone, keeps what is committed."""
+    def truncated(self, node: SimulatedNode, log: PartitionLog) -> None:
+        """Check a truncation: in-sync replicas, and eligible ones of an empty ISR, keep all committed records."""
         name = PartitionName(*log.topic_partition)
         watched, known = self._checks.data.watched(name), self._of(name)
         if watched is None or node.id not in watched.members or not self.is_counted(node):
             return
         if log.log_end_offset < known.committed_end:
             self._checks.fail(
-                f"{node.name} cuts {name.topic}-{name.partition} at {log.log_end_offset}, is in sync, "
-                f"and {known.committed_end} is committed"
+                f"{node.name} truncates {name.topic}-{name.partition} to {log.log_end_offset} while it is in sync, "
+                f"but {known.committed_end} is committed"
             )
 
     def in_sync(self, name: PartitionName) -> None:
-        """The log tells another ISR, or another leader."""
+        """Check the partition after a record of the log has changed its ISR or leader."""
         self._check_in_sync(name, f"{name.topic}-{name.partition} is committed up to {self._of(name).committed_end}")
 
     def _check_in_sync(self, name: PartitionName, what: str) -> None:
@@ -133,10 +136,10 @@ class DataChecks:
                 continue  # The controller learns of it with the next heartbeat.
             end = 0 if log is None else log.log_end_offset
             if end < known.committed_end:
-                self._checks.fail(f"{what}, and {node.name} of its ISR {sorted(watched.isr)} has {end} only")
+                self._checks.fail(f"{what}, but {node.name} of its ISR {sorted(watched.isr)} has only {end}")
 
     def is_counted(self, node: SimulatedNode) -> bool:
-        """Whether the controller speaks of this very process when it speaks of the broker."""
+        """Return whether the controller's registration of the broker is that of its current process."""
         registered = self._checks.model.now["brokers"].get(node.id)
         return (
             node.is_up
@@ -146,7 +149,7 @@ class DataChecks:
             and registered[0] == node.lifecycle.broker_epoch
         )
 
-    # --- what clients are told
+    # --- answers to clients
 
     def acknowledged(self, name: PartitionName, records: list[Acknowledged], losses: int) -> None:
         known = self._of(name)
@@ -156,14 +159,14 @@ class DataChecks:
             other = known.acknowledged.setdefault(offset, value)
             if other != value:
                 self._checks.fail(
-                    f"{name.topic}-{name.partition} has {value!r} at {offset}, where {other!r} is acknowledged"
+                    f"{name.topic}-{name.partition} has {value!r} at {offset}, but {other!r} was acknowledged there"
                 )
             self._check_value(name, offset, value)
             self._check_committed(name, offset, "acknowledged")
         self._checks.counts["records acknowledged"] += len(records)
 
     def read(self, name: PartitionName, records: list[Acknowledged], losses: int) -> None:
-        """A consumer was given these."""
+        """Check records that a consumer has received."""
         known = self._of(name)
         if losses != known.losses:
             return
@@ -175,24 +178,24 @@ class DataChecks:
 
     def _check_value(self, name: PartitionName, offset: int, value: bytes) -> None:
         known = self._of(name)
-        for told in (known.acknowledged.get(offset, value), known.read.get(offset, value)):
-            if told != value:
+        for earlier in (known.acknowledged.get(offset, value), known.read.get(offset, value)):
+            if earlier != value:
                 self._checks.fail(
-                    f"{name.topic}-{name.partition} has {value!r} at {offset}, and {told!r} was told before"
+                    f"{name.topic}-{name.partition} has {value!r} at {offset}, but {earlier!r} was returned before"
                 )
 
     def _check_committed(self, name: PartitionName, offset: int, what: str) -> None:
-        """Where something was excused it is not known how much of the rest is committed."""
+        """Check that the record is committed. After an excused loss the end of the committed records is unknown."""
         known = self._of(name)
         if not known.losses and offset >= known.committed_end:
-            self._checks.fail(f"{name} is {what} at {offset}, and is committed up to {known.committed_end} only")
+            self._checks.fail(f"{name} is {what} at {offset}, but is committed only up to {known.committed_end}")
 
     # --- the end
 
     def check_all(self) -> None:
-        """Every log of a replica is the committed one, and has all that was acknowledged, once and in its order.
+        """Check that every replica's log equals the committed one and has each acknowledged record once, in order.
 
-        What rotted in one of them and was not read since is still there, if another replica has it.
+        A corrupt place that was not read since may remain in one of them, if another replica is intact there.
         """
         for name, known in self._partitions.items():
             watched = self._checks.data.watched(name)
@@ -200,7 +203,7 @@ class DataChecks:
             logs = [(node, node.data.logs.get(TopicPartition(*name))) for node in nodes if node.data is not None]
             sound = [(node, log) for node, log in logs if not self._checks.data_rot.remains(node, name)]
             if logs and not sound and not known.losses:
-                self._checks.fail(f"all replicas of {name.topic}-{name.partition} that are in sync have rotted")
+                self._checks.fail(f"all in-sync replicas of {name.topic}-{name.partition} are corrupt")
             for node, log in sound:
                 if log is not None:
                     self._check_log(node, name, known, log)
@@ -208,21 +211,22 @@ class DataChecks:
     def _check_log(self, node: SimulatedNode, name: PartitionName, known: _Partition, log: PartitionLog) -> None:
         what = f"the log of {name.topic}-{name.partition} at {node.name}"
         values: dict[int, bytes] = {}
-        # A follower hears of a high watermark with its next fetch: what is committed must be there before.
+        # A follower learns of a high watermark with its next fetch, but must have the committed records before.
         for batch in _batches(log, log.log_start_offset, max(log.high_watermark, known.committed_end)):
             data = bytes(batch.buf[batch.position : batch.position + batch.size])
             if known.batches.get(batch.base_offset, data) != data:
-                self._checks.fail(f"{what} has other bytes at {batch.base_offset} than were committed")
+                self._checks.fail(f"{what} has different bytes at {batch.base_offset} than were committed")
             if not batch.is_control:
                 values.update((record.offset, bytes(record.value or b"")) for record in batch.records())
         for offset, value in known.acknowledged.items():
             if values.get(offset) != value:
-                self._checks.fail(f"{what} has {values.get(offset)!r} at {offset}, where {value!r} was acknowledged")
-        if name.topic == RECORDS_TOPIC:
+                self._checks.fail(f"{what} has {values.get(offset)!r} at {offset}, but {value!r} was acknowledged")
+        # A backup restores records that the broker did not have when their producer sent them again.
+        if name.topic == RECORDS_TOPIC and name not in self._checks.data_rot.restored:
             self._check_order(what, values)
 
     def _check_order(self, what: str, values: dict[int, bytes]) -> None:
-        """Idempotent producers call their records ``name:number``: each number once, in order."""
+        """Check that each number of the records ``name:number`` of an idempotent producer exists once, in order."""
         last: dict[bytes, int] = {}
         for offset in sorted(values):
             producer, colon, number = values[offset].partition(b":")

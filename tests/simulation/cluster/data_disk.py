@@ -40,9 +40,9 @@ class DataDisk:
         """What is found under a name after a power loss, until a sync of the directory makes its names durable."""
         self.dies_at_next_append: Callable[[], None] | None = None
         self.on_commit: Callable[[PartitionLog, int], None] = lambda log, before: None
-        """Hears of each high watermark that moved, and where it was."""
-        self.on_cut: Callable[[PartitionLog], None] = lambda log: None
-        """Hears of each log that has become shorter."""
+        """Called after each change of a high watermark, with its previous value."""
+        self.on_truncate: Callable[[PartitionLog], None] = lambda log: None
+        """Called after each truncation of a log."""
 
     def appended(self) -> None:
         dying, self.dies_at_next_append = self.dies_at_next_append, None
@@ -163,7 +163,7 @@ def install_data_disks(find: Callable[[str], DataDisk]) -> Callable[[], None]:
     def truncated(self: PartitionLog) -> None:
         after_truncation(self)
         if f"/{DATA_FOLDER}/" in self.directory:
-            find(f"{self.directory}/").on_cut(self)
+            find(f"{self.directory}/").on_truncate(self)
 
     def undo() -> None:
         owner._sync, owner.Segment.append = real, append

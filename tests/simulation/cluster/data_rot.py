@@ -63,6 +63,8 @@ class DataRot:
     def __init__(self, checks: Checks) -> None:
         self._checks = checks
         self._rots: dict[int, list[_Rot]] = {}
+        self.restored: set[PartitionName] = set()
+        """Partitions with a replica that was restored from a backup."""
 
     def add(self, node: SimulatedNode, rot: _Rot) -> None:
         self._rots.setdefault(node.id, []).append(rot)
@@ -95,6 +97,7 @@ class DataRot:
             node = self._checks.world.nodes[node_id]
             left = [rot for rot in rots if self._checks.records.losses(rot.partition) and _remains(rot)]
             if left:
+                self.restored.update(rot.partition for rot in left)
                 node.crash(is_power_loss=False)
                 for rot in left:
                     self._checks.world.say(f"{node.name}: {os.path.basename(rot.path)} is restored from a backup")

@@ -1,8 +1,8 @@
-"""What may be lost: nothing, while one in-sync replica of a partition has lived through it with its disk.
+"""Decides which records may be lost: none while one in-sync replica of a partition has survived with its disk.
 
-A replica is whole while it is in the ISR (or ELR) of the log and its process has not ended since it came there. When
-the last whole one goes, and a disk of the ISR has lost something, there were more failures than in-sync replicas can
-stand: what was acknowledged before counts no more. Until then all of it has to be there.
+A replica is whole while it is in the ISR (or ELR) of the log and its process has not ended since it joined. If the
+last whole replica ends and a disk of the ISR has lost data, the partition has had more failures than its in-sync
+replicas tolerate: earlier acknowledgements are void. Until then all acknowledged records must exist.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class WatchedPartition:
     def __init__(self) -> None:
         self.isr: frozenset[int] = frozenset()
         self.members: frozenset[int] = frozenset()
-        """In the ISR, or known to have all that is committed (ELR)."""
+        """The replicas in the ISR, or known to have all committed records (ELR)."""
         self.leader = -1
         self.leader_epoch = -1
         self.whole: set[int] = set()
         self.damaged: set[int] = set()
-        """Brokers whose disk has lost something of it, until they have caught up again."""
+        """Brokers whose disk has lost records of the partition, until they have caught up again."""
         self.lossy: set[int] = set()
-        """Members with a disk that has lost something."""
+        """Members whose disk has lost records of the partition."""
 
 
 class DataWatch:
-    """``on_excuse`` hears of each partition of which nothing is owed any more."""
+    """Follows the replicas of all partitions; calls ``on_excuse`` for each whose records may be lost."""
 
     def __init__(self, checks: Checks, on_excuse: Callable[[PartitionName], None]) -> None:
         self._checks = checks
@@ -75,9 +75,9 @@ class DataWatch:
             self._check_new_members(name, isr - known.isr, isr)
         for broker in members - known.members:
             if self._checks.data_rot.remains(nodes[broker], name):
-                known.lossy.add(broker)  # It has copied what came later, and does not know what it has lost.
+                known.lossy.add(broker)  # It has copied later records, but does not know which ones it has lost.
             elif broker in known.damaged and not known.members:
-                known.lossy.add(broker)  # It led last, and leads again: there was nobody to copy from.
+                known.lossy.add(broker)  # It led last, and leads again: it had no other replica to copy from.
             elif self._checks.records.is_counted(nodes[broker]):
                 known.whole.add(broker)
                 known.damaged.discard(broker)
@@ -85,7 +85,7 @@ class DataWatch:
                 known.lossy.add(broker)  # Its joining was decided before it died.
         if leader != -1 and (leader, leader_epoch) != (known.leader, known.leader_epoch) and nodes[leader].is_up:
             known.whole.add(leader)
-            known.whole -= known.lossy  # It leads with what it has left.
+            known.whole -= known.lossy  # It leads with its remaining records.
         known.isr, known.members, known.leader, known.leader_epoch = isr, members, leader, leader_epoch
         self._maybe_excuse(name, known)
         self._checks.records.in_sync(name)
@@ -94,10 +94,10 @@ class DataWatch:
         brokers = self._checks.model.now["brokers"]
         fenced = [broker for broker in sorted(new) if broker not in brokers or brokers[broker][2]]
         if fenced:
-            self._checks.fail(f"{name.topic}-{name.partition} has the ISR {sorted(isr)}, and {fenced} is fenced")
+            self._checks.fail(f"{name.topic}-{name.partition} has the ISR {sorted(isr)} with fenced brokers: {fenced}")
 
     def unsettled(self, model: Model) -> str | None:
-        """At the end all replicas are in sync."""
+        """Return a partition whose replicas are not all in sync, as they must be at the end."""
         for name, partitions in model.now["topics"].values():
             for index, (replicas, isr, _, _, _) in partitions.items():
                 if set(replicas) != set(isr):
@@ -105,7 +105,7 @@ class DataWatch:
         return None
 
     def died(self, broker: int, lost: set[PartitionName]) -> None:
-        """``lost``: of these its disk has not all that was written."""
+        """Record the end of a broker's process; ``lost`` are the partitions of which its disk has lost records."""
         for name, known in self._watched.items():
             known.whole.discard(broker)
             if name in lost:
@@ -115,11 +115,11 @@ class DataWatch:
             self._maybe_excuse(name, known)
 
     def emptied(self, broker: int) -> None:
-        """Its disks were replaced."""
+        """Record that the broker's disks were replaced with empty ones."""
         self.died(broker, set(self._watched))
 
     def shaken(self, broker: int) -> None:
-        """A disk of this broker fails: what it has stays there, and may be out of reach."""
+        """Record a disk error of this broker: its data remains, but may be inaccessible."""
         for known in self._watched.values():
             known.whole.discard(broker)
 

@@ -1,4 +1,4 @@
-"""Whether rules allow something, read one by one: slow, short, and nothing of the product in it."""
+"""Decides whether ACLs allow an operation: reads them one by one, slowly, without any code of the product."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _IMPLYING = {DESCRIBE: {READ, WRITE, DELETE, ALTER}, DESCRIBE_CONFIGS: {ALTER_CO
 
 
 def is_allowed(
-    rules: Iterable[tuple[Any, ...]], principal: str, host: str, operation: int, resource_type: int, name: str
+    acls: Iterable[tuple[Any, ...]], principal: str, host: str, operation: int, resource_type: int, name: str
 ) -> bool:
     is_any_allowing = False
-    for of_type, of_name, pattern, of_principal, of_host, of_operation, permission in rules:
-        if of_type != resource_type or of_host not in (host, "*") or of_principal not in (principal, "User:*"):
+    for acl_type, acl_name, pattern, acl_principal, acl_host, acl_operation, permission in acls:
+        if acl_type != resource_type or acl_host not in (host, "*") or acl_principal not in (principal, "User:*"):
             continue
         if pattern == LITERAL:
-            covers = of_name in (name, "*")
+            covers = acl_name in (name, "*")
         else:
-            covers = pattern == PREFIXED and name.startswith(of_name)
+            covers = pattern == PREFIXED and name.startswith(acl_name)
         if not covers:
             continue
-        if permission == DENY and of_operation in (operation, ALL):
+        if permission == DENY and acl_operation in (operation, ALL):
             return False
-        if permission == ALLOW and (of_operation in (operation, ALL) or of_operation in _IMPLYING.get(operation, ())):
+        if permission == ALLOW and (acl_operation in (operation, ALL) or acl_operation in _IMPLYING.get(operation, ())):
             is_any_allowing = True
     return is_any_allowing
 
@@ -38,7 +38,7 @@ CLUSTER = (4, "kafka-cluster")
 
 
 def right_for(request: Any) -> tuple[int, int, str] | None:
-    """The operation, the type and the name of the resource that a change needs; None when we don't look."""
+    """Return the operation, resource type and resource name that a change requires; None if it is not checked."""
     kind = type(request).__name__
     if kind in ("CreateAclsRequest", "DeleteAclsRequest"):
         return (ALTER, *CLUSTER)

@@ -1,12 +1,14 @@
-"""What members of groups were told, and what they must never be told after it.
+"""Checks of the answers that members of groups receive, against all earlier answers.
 
-A committed offset never goes back, and is one that somebody has committed. A partition belongs to one member of a
-generation. Once a generation has begun, nobody commits in an older one.
+A committed offset never decreases, and a member has committed it. A partition belongs to one member of a generation.
+Once a generation has begun, commits of an older one are refused.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.common.errors import ErrorCode
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.checks import Checks
@@ -15,8 +17,10 @@ __all__ = ["GroupChecks"]
 
 
 class Moment(NamedTuple):
+    """The state of a group when a member sent a request."""
+
     generation: int
-    """The newest that had begun."""
+    """The newest generation that had begun."""
     losses: int
 
 
@@ -26,19 +30,19 @@ class GroupChecks:
         self.sent: dict[tuple[str, int], set[int]] = {}
         """The offsets that members have tried to commit, by group and partition."""
         self._committed: dict[tuple[str, int], int] = {}
-        """The greatest that was acknowledged."""
+        """The greatest acknowledged offset, by group and partition."""
         self._generation: dict[str, int] = {}
-        """The newest whose assignments somebody has been given."""
+        """The newest generation of which a member has received its assignment."""
         self._losses: dict[str, int] = {}
         self._owners: dict[tuple[str, int, int], str] = {}
         """By group, generation and partition."""
 
     def moment(self, group: str) -> Moment:
-        """To be taken before something is asked."""
+        """Return the current state of the group. Call this before a request is sent."""
         return Moment(self._generation.get(group, -1), self._losses.get(group, 0))
 
     def lost(self, groups: list[str]) -> None:
-        """The only replica of what these groups had told was on a disk whose power failed: they may begin anew."""
+        """Forget these groups: a power failure took the only replica of their records, so they may start again."""
         for group in groups:
             self._committed = {key: offset for key, offset in self._committed.items() if key[0] != group}
             self._owners = {key: owner for key, owner in self._owners.items() if key[0] != group}
@@ -47,30 +51,37 @@ class GroupChecks:
 
     # --- assignments
 
-    def assigned(self, group: str, generation: int, member: str, partitions: list[int], asked: Moment) -> None:
-        what = f"{member} of {group} is given {partitions} in generation {generation}"
-        if asked.losses != self._losses.get(group, 0):
+    def assigned(self, group: str, generation: int, member: str, partitions: list[int], at_request: Moment) -> None:
+        what = f"{member} of {group} is assigned {partitions} in generation {generation}"
+        if at_request.losses != self._losses.get(group, 0):
             return
-        if generation < asked.generation:
-            self._checks.fail(f"{what}, and {asked.generation} had begun when it asked")
+        if generation < at_request.generation:
+            self._checks.fail(f"{what}, but {at_request.generation} had begun before its request")
         for partition in partitions:
             owner = self._owners.setdefault((group, generation, partition), member)
             if owner != member:
-                self._checks.fail(f"{what}, and {partition} is {owner}'s")
+                self._checks.fail(f"{what}, but {partition} belongs to {owner}")
         self._generation[group] = max(self._generation.get(group, -1), generation)
         self._checks.counts["assignments"] += 1
+
+    def heartbeat_answered(self, group: str, broker: int, leader: int, error_code: int) -> None:
+        """``leader``: of the group's partition, as the broker had applied when the heartbeat was sent."""
+        if error_code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS) and leader != broker:
+            self._checks.fail(f"broker {broker} answers a heartbeat of {group}, and had applied that {leader} leads")
 
     # --- offsets
 
     def floor(self, group: str, partitions: list[int]) -> dict[int, int]:
-        """What is acknowledged now: a question that is asked from now on is answered with as much."""
+        """Return the acknowledged offsets: a request that is sent from now on must return at least these."""
         return {partition: self._committed.get((group, partition), -1) for partition in partitions}
 
-    def committed(self, group: str, generation: int, offsets: dict[int, int], asked: Moment) -> None:
-        if asked.losses != self._losses.get(group, 0):
+    def committed(self, group: str, generation: int, offsets: dict[int, int], at_request: Moment) -> None:
+        if at_request.losses != self._losses.get(group, 0):
             return
-        if generation < asked.generation:
-            self._checks.fail(f"{group} takes offsets of generation {generation}, and {asked.generation} had begun")
+        if generation < at_request.generation:
+            self._checks.fail(
+                f"{group} accepts offsets of generation {generation}, but {at_request.generation} had begun"
+            )
         for partition, offset in offsets.items():
             known = self._committed.get((group, partition), -1)
             self._committed[group, partition] = max(known, offset)
@@ -78,10 +89,10 @@ class GroupChecks:
 
     def fetched(self, group: str, offsets: dict[int, int], floor: dict[int, int]) -> None:
         for partition, offset in offsets.items():
-            # What was lost with its disk is not asked for any more.
+            # Offsets that were lost with their disk since the request are not expected.
             least = min(floor[partition], self._committed.get((group, partition), -1))
             if offset < least:
-                self._checks.fail(f"{group} has offset {offset} for {partition}, and {least} was acknowledged before")
+                self._checks.fail(f"{group} has offset {offset} for {partition}, but {least} was acknowledged before")
             if offset != -1 and offset not in self.sent.get((group, partition), ()):
-                self._checks.fail(f"{group} has offset {offset} for {partition}, which nobody has committed")
+                self._checks.fail(f"{group} has offset {offset} for {partition}, which no member has committed")
         self._checks.counts["offsets fetched"] += 1

@@ -206,7 +206,7 @@ class _Handlers(QuorumHandlers):
             decide, checks = handler.function, self._node.world.checks
 
             def function(controller: Any, request: Any, access: Access) -> Any:
-                begun = checks.asked(access.context, request)
+                begun = checks.decision_begun(access.context, request)
                 answer = decide(controller, request, access)
                 if not isinstance(answer, Awaitable):
                     checks.answered(self._node, begun, access.context, request, answer)
@@ -279,7 +279,7 @@ class SimulatedNode:
         self.errors.on_error = lambda module, operation, path: world.checks.disk_failed(self, module, operation, path)
         self.data_disk = DataDisk(self.disk, self.errors)
         self.data_disk.on_commit = self._committed
-        self.data_disk.on_cut = lambda log: world.checks.records.cut(self, log)
+        self.data_disk.on_truncate = lambda log: world.checks.records.truncated(self, log)
         self.data_directory_ids: dict[str, Uuid] = {}
         if is_broker and world.shape.groups:
             self.data_directory_ids = data_directories(self.data_disk.folder, node_id, world.shape.data_directories)

@@ -25,7 +25,7 @@ from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.raft_node import RaftNode
 from barnabas.raft.voter_recovery import LostPromises
 from barnabas.raft.voter_set import VoterSet
-from barnabas.server.quorum.voter_identity import check_first_voters
+from barnabas.server.quorum.voter_identity import check_first_voters, is_other_directory
 from barnabas.storage.batch_search import find_batches
 from barnabas.storage.damaged_files import DamagedLogError, move_aside
 from barnabas.storage.errors import CorruptFileError, StorageError
@@ -138,16 +138,19 @@ def _what_to_do(raft: RaftConfig) -> str:
 
 
 def _has_peers(log_dir: str, raft: RaftConfig) -> bool:
-    """Whether another node has the log. A voter set that names this node alone counts for more than the settings."""
+    """Return whether another node has the log.
+
+    A voter set that names this node alone counts for more than the settings, unless it names another directory of it.
+    """
     if not raft.can_be_voter:
         return True
     try:
         voters = _newest_readable_voters(f"{log_dir}/{METADATA_LOG_DIRECTORY}") or raft.static_voters
     except OSError as error:
         raise StorageError(f"the voters in {log_dir}/{METADATA_LOG_DIRECTORY} cannot be read: {error}") from error
-    if len(voters):
+    if len(voters) and not is_other_directory(raft, voters):
         return any(key.id != raft.node_id for key in voters.keys)
-    return any(server not in raft.listeners.values() for server in raft.bootstrap_servers)
+    return raft.has_other_bootstrap_servers
 
 
 def _newest_readable_voters(directory: str) -> VoterSet | None:

@@ -6,6 +6,7 @@ waits for a quorum which does not exist. It refuses to start, and names the file
 
 from __future__ import annotations
 
+import logging
 from itertools import islice
 
 from barnabas.protocol.errors import DecodeError
@@ -23,7 +24,9 @@ from barnabas.storage.metadata_log_opening import segment_sizes
 from barnabas.storage.segment import Segment
 from barnabas.storage.snapshot_file import SnapshotReader, list_snapshots, snapshot_path
 
-__all__ = ["MixedUpFiles", "check_directory_id", "check_first_voters"]
+__all__ = ["MixedUpFiles", "check_directory_id", "check_first_voters", "is_other_directory"]
+
+_log = logging.getLogger(__name__)
 
 _FORMATTED = OffsetAndEpoch(0, 0)
 _BATCHES = 100
@@ -50,13 +53,30 @@ def check_first_voters(log_dir: str) -> None:
 
 
 def check_directory_id(log_dir: str, raft: RaftConfig, voters: VoterSet) -> None:
-    """The only voter cannot be this node in another directory: no other node could ever add this one."""
-    if raft.can_be_voter and voters.ids == [raft.node_id] and not voters.is_voter(raft.key):
-        raise MixedUpFiles(
-            f"{log_dir}/{META_PROPERTIES}: this node is {raft.key}, and the only voter of the quorum is "
-            f"{_text(voters)}, as {log_dir}/{METADATA_LOG_DIRECTORY} says. Restore meta.properties with that "
-            "directory.id"
-        )
+    """Refuse a node whose log says that the only voter is this node in another directory.
+
+    With other bootstrap servers the log may end too early: a node with a new disk fetches it from its beginning, when
+    it was the only voter, and later voters follow. Such a node starts, and a warning says what to do if it waits.
+    """
+    if not raft.can_be_voter or not is_other_directory(raft, voters):
+        return
+    path = f"{log_dir}/{META_PROPERTIES}"
+    problem = (
+        f"this node is {raft.key}, and the only voter of the quorum is {_text(voters)}, as "
+        f"{log_dir}/{METADATA_LOG_DIRECTORY} says"
+    )
+    if not raft.has_other_bootstrap_servers:
+        raise MixedUpFiles(f"{path}: {problem}. Restore meta.properties with that directory.id")
+    _log.warning(
+        "%s: %s. This node fetches the rest of the log from the bootstrap servers; if they do not lead this quorum, "
+        "restore meta.properties with that directory.id",
+        path, problem,
+    )  # fmt: skip
+
+
+def is_other_directory(raft: RaftConfig, voters: VoterSet) -> bool:
+    """Return whether the only voter is this node in another directory."""
+    return voters.ids == [raft.node_id] and not voters.is_voter(raft.key)
 
 
 def _formatted_voters(directory: str) -> VoterSet | None:

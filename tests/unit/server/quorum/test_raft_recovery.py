@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,16 @@ def test_a_voter_with_peers_keeps_the_sound_part_and_notes_what_it_lost(tmp_path
     log.close()
     assert opened(tmp_path, ONE_OF_THREE).end_offset == 4
     assert LostPromisesFile(log.directory).read() == lost
+
+
+def test_a_voter_set_that_names_another_directory_of_this_node_does_not_make_it_a_single_voter(
+    tmp_path: Path,
+) -> None:
+    """Its disk was replaced while it was no longer the only voter, and the log that it fetches begins before that."""
+    damaged(tmp_path)
+    earlier = VoterSet([VoterNode(ReplicaKey(1, Uuid.from_int(7)), {"CONTROLLER": Endpoint("host1", 9093)})])
+    peers = (Endpoint("host1", 9093), Endpoint("host2", 9093))
+    assert opened(tmp_path, replace(ALONE, static_voters=earlier, bootstrap_servers=peers)).end_offset == 4
 
 
 def test_a_broker_sets_the_damaged_part_aside_and_promised_nothing(tmp_path: Path) -> None:

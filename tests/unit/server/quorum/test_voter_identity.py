@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,18 @@ def test_the_only_voter_in_another_directory_is_refused_with_the_path_of_meta_pr
     with pytest.raises(MixedUpFiles) as raised:
         check_directory_id("/data", RAFT, voters((1, OTHER_DIRECTORY)))
     assert str(raised.value).startswith("/data/meta.properties: this node is 1@")
+
+
+def test_the_only_voter_in_another_directory_fetches_the_rest_of_the_log_from_other_bootstrap_servers(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its disk was replaced, and it stopped before it had fetched the change of voters that follows."""
+    raft = replace(RAFT, bootstrap_servers=(Endpoint("host1", 9093), Endpoint("host2", 9093)))
+    check_directory_id("/data", raft, voters((1, OTHER_DIRECTORY)))
+    assert caplog.messages[0].startswith("/data/meta.properties: this node is 1@")
+    alone = replace(RAFT, bootstrap_servers=(Endpoint("host1", 9093),))
+    with pytest.raises(MixedUpFiles):
+        check_directory_id("/data", alone, voters((1, OTHER_DIRECTORY)))
 
 
 @pytest.mark.parametrize(
